@@ -463,10 +463,13 @@ def open_to_append(path: Path, like: Iterable[AnyPath] = ()) -> tuple[IO[bytes],
         raise
 
 
-def make_folder(path: AnyPath, *, like: Iterable[AnyPath] = ()) -> list[Path]:
+def make_folder(
+    path: AnyPath, *, like: Iterable[AnyPath] = (), private: bool = False
+) -> list[Path]:
     """Make a folder and those above it where they are missing; return them, the innermost first.
 
-    A new folder is open to nobody who could not read the files in `like`.
+    A new folder is open to nobody who could not read the files in `like`; a private one to nobody
+    but its owner.
     """
     path = Path(path)
     sources = list(like)
@@ -477,7 +480,8 @@ def make_folder(path: AnyPath, *, like: Iterable[AnyPath] = ()) -> list[Path]:
             with suppress(FileExistsError):  # another process was quicker
                 folder.mkdir(mode=0o700)
                 made.insert(0, folder)
-                folder.chmod(_folder_rights(folder, sources))
+                if not private:
+                    folder.chmod(_folder_rights(folder, sources))
         if not path.is_dir():
             raise NotADirectoryError(errno.ENOTDIR, "it is a file")
     except OSError as error:

@@ -41,7 +41,7 @@ def served(tmp_path, request):
 
 def act(client, path, **body):
     state = client.get("/open/state").json()
-    about = {"table": state["table"], "revision": state["revision"]}
+    about = {"table": state["table"], "revision": state.get("revision", 0)}
     return client.post(f"/open/{path}", about | body)
 
 

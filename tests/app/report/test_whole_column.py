@@ -10,7 +10,7 @@ import pytest
 from tests.app.estimating.test_estimate import make_table
 from transduce import fill
 from transduce.app.report import render_html, render_json
-from transduce.app.report.whole_column import summarize_whole
+from transduce.app.report.whole_column import summarize_whole, tables_by_column
 from transduce.conformal import Chance
 
 
@@ -53,3 +53,12 @@ def test_numbers_of_the_section_are_plain():
     back = json.loads(render_json(summary))
     assert back["whole"] == summary["whole"]
     assert render_html(back) == render_html(summary)
+
+
+def test_a_column_with_limits_has_no_tables_by_column():
+    frame, _, _ = make_table()
+    price = frame["price"].astype(object)
+    price[price.first_valid_index()] = "<0.5"
+    result = fill(frame[["size", "region"]].assign(price=price), "price", method="ridge")
+    assert "are limits" in summarize_whole(result.reported)["why"]
+    assert tables_by_column(result.reported) == []

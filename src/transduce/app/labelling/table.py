@@ -19,6 +19,7 @@ from transduce.app.tables.amounts import scaled, with_minus_before, with_plain_s
 from transduce.app.tables.columns import ColumnReading, check_columns
 from transduce.app.tables.decimal_signs import sign_of_frame
 from transduce.app.tables.formats import Table
+from transduce.app.tables.layout import AUTOMATIC, LayoutRequest
 from transduce.app.tables.numbers import (
     holds_code,
     in_order,
@@ -211,6 +212,7 @@ def read_label_table(
     target: str,
     show: Sequence[str] = (),
     sheet: str | None = None,
+    layout: LayoutRequest = AUTOMATIC,
 ) -> LabelTable:
     """Return a table that is to be labelled, from a file, or a sheet of it, or a frame."""
     source = None
@@ -221,7 +223,7 @@ def read_label_table(
         digest = hashlib.sha256(frame.to_csv(index=False).encode()).hexdigest()
     else:
         path = Path(table)
-        source = files.read(path, sheet=sheet)
+        source = files.read(path, sheet=sheet, layout=layout)
         with path.open("rb") as file:
             frame = source.frame
             digest = hashlib.file_digest(file, "sha256").hexdigest()

@@ -27,6 +27,7 @@ from transduce.app.filling.similar import N_SIMILAR, feature_scales, most_simila
 from transduce.app.filling.sources import FrameSource
 from transduce.app.labelling.session import journal_path
 from transduce.app.labelling.table import MOST_SHOWN, LabelTable
+from transduce.app.page.histograms import shape_of_numbers, shape_of_texts
 from transduce.app.page.one_table import one_table
 from transduce.app.page.run import KNOWN, GivenLabels, as_chosen
 from transduce.app.page.workspace import CARDS, Choices
@@ -90,7 +91,7 @@ class Preview:
         self.path = path
         self._given = given
         if original is None:
-            original = files.read(path, sheet=choices.sheet)
+            original = files.read(path, sheet=choices.sheet, layout=choices.layout)
         self.glance = None  # of a table too large for memory, whose sample is shown
         if isinstance(original, Glance):
             self.glance = original
@@ -163,13 +164,13 @@ class Preview:
 
         How `fill` reads it, as the target or as any other.
         """
-        is_target = str(name) == choices.target
+        is_target = str(name) in choices.targets
         text = str(name) in choices.text
         number = str(name) in choices.number
+        of_target = None
         if is_target:
+            choices = choices.of_column(str(name))
             of_target = choices.task
-        else:
-            of_target = None
         is_out = str(name) in choices.ignore or str(name) == choices.id
         key = (name, text, number, is_out, of_target, *_said_of_all(choices))
         if key not in self._columns:
@@ -184,6 +185,7 @@ class Preview:
                 shown |= {"kind": "text"}
             if not is_out:
                 shown |= self._asked_of_cells(every, shown["kind"])
+            shown |= {"shape": self._shape(name, features, shown["kind"], choices)}
             if self.glance is not None:
                 n_blank = self.glance.n_rows - self.glance.n_known[str(name)]
                 is_mixed = 0 < n_blank < self.glance.n_rows
@@ -223,6 +225,20 @@ class Preview:
             "values": [[value, count] for value, count in _frequent(self._some[name])],
             "target": 0 < n_blank < len(every),
         }
+
+    def _shape(
+        self, name: ColumnName, features: Features, kind: str, choices: Choices
+    ) -> dict[str, Any] | None:
+        """Return a histogram of a column as it is read; None where that shows nothing."""
+        cells = choices.options().clean(self._some[[name]])[name]
+        reading = features.encoder.readings.get(name)
+        if kind == "category":
+            return shape_of_texts(as_texts(cells).dropna().tolist())
+        if kind == "number" and isinstance(reading, NumberReading):
+            return shape_of_numbers(reading.values(cells))
+        if kind == "date" and isinstance(reading, DateReading):
+            return shape_of_numbers(reading.seconds(cells), dates=True)
+        return None
 
     def _asked_of_cells(self, cells: pd.Series, kind: str) -> dict[str, Any]:
         """Return what to ask of the cells of a column: spellings, and numbers with a unit."""
@@ -289,6 +305,7 @@ class Preview:
         without_label = [column["name"] for column in columns if column["n_blank"] == n_rows]
         rows = range(min(FIRST_ROWS, len(self.frame)))
         sheets = self.table.original.sheets
+        has_layout = self.table.lines is not None and self.glance is None
         return {
             "rows": n_rows,
             "in_parts": self.glance is not None,
@@ -298,9 +315,13 @@ class Preview:
             "targets": [column["name"] for column in with_holes],
             "without_label": without_label,
             "begun": [name for name in without_label if self._is_begun(name)],
+            "lines": [
+                int(line) for line in (self.table.lines or range(1, n_rows + 1))[: len(rows)]
+            ],
             "first": [self.cells(row, [one["name"] for one in columns]) for row in rows],
             "notes": [escape_text(note) for note in self.table.notes],
             "sheets": sheets,
+            "has_layout": has_layout,
             "unfit": self.unfit(choices),
         }
 
@@ -820,7 +841,8 @@ class AnswerRows:
         picked[self.rows] = np.where(self.trusted(asked)[0], "yes", "no")
         path = self._folder / f"trusted-{name}"
         new = {f"{self.brief['target']}_trusted": picked}
-        filled = files.read(self._folder / name, sheet=self.brief["choices"]["sheet"])
+        choices = Choices(**self.brief["choices"])
+        filled = files.read(self._folder / name, sheet=choices.sheet, layout=choices.layout)
         write(path, filled, pd.DataFrame(new), force=True)
         return path
 

@@ -60,6 +60,7 @@ from transduce.core.words import options_spelled, quoted
 from transduce.model_selection.estimator_kinds import unused_name
 
 RESULT = "result"
+BESIDE = "beside-"  # and a number: folders in it, of columns that were filled along
 JOB = "job.json"
 LABELS = "labels.json"
 BEFORE = "result-before"  # a result that makes room for a new one
@@ -121,7 +122,7 @@ class GivenLabels:
 
     def write(self, folder: Path, table: Path) -> None:
         """Write them to a folder, as private as the table."""
-        make_folder(folder, like=[table])
+        make_folder(folder, private=True)
         text = json.dumps(asdict(self), ensure_ascii=False)
         write_text(folder / LABELS, text, force=True, like=[table])
 
@@ -170,6 +171,7 @@ class Progress:
     began: float = 0.0
     forecast: float | None = None  # seconds
     stages: dict[str, float] | None = None
+    column: tuple[str, int, int] | None = None  # that is filled now, its place, how many there are
     error: str = ""
 
     def hear(self, line: Mapping[str, Any]) -> None:
@@ -178,7 +180,12 @@ class Progress:
             self.state = "failed"
             self.error = str(line["error"])
         elif "forecast" in line:
-            self.forecast = time.time() - self.began + float(line["forecast"])
+            _, place, n_columns = self.column or ("", 1, 1)
+            left = float(line["forecast"]) * (n_columns - place + 1)
+            self.forecast = time.time() - self.began + left
+        elif "column" in line:
+            self.column = (line["column"], line["place"], line["of"])
+            self.stages = {}
         elif "stage" in line:
             name = str(line["stage"])
             self.stages = {**(self.stages or {}), name: float(line["share"])}
@@ -217,7 +224,7 @@ class Run:
         with self._lock:
             if self.running:
                 return
-            make_folder(self.folder, like=[path])
+            make_folder(self.folder, private=True)
             about = {"path": str(path), "choices": asdict(choices), "in_parts": in_parts}
             job = json.dumps(about)
             write_text(self.folder / JOB, job, force=True, like=[path])
@@ -260,8 +267,12 @@ def work(
     folder: Path,
     tell_stage: Listener,
     tell_forecast: ForecastListener | None = None,
+    tell_column: Callable[[str, int, int], None] | None = None,
 ) -> None:
-    """Fill the table that a job describes, and leave all that the page shows of it."""
+    """Fill the table that a job describes, and leave all that the page shows of it.
+
+    `tell_column` hears which column is filled now, its place from 1 on, and how many there are.
+    """
     job = json.loads((folder / JOB).read_text("utf-8"))
     path = Path(job["path"])
     choices = Choices(**job["choices"])
@@ -274,21 +285,30 @@ def work(
             _fill_in_parts(path, choices, folder)
             return
         with stage("reading"):
-            original = files.read(path, sheet=choices.sheet)
+            original = files.read(path, sheet=choices.sheet, layout=choices.layout)
             table = as_chosen(original, choices)
             if choices.labels:
                 given = GivenLabels.read(folder)
                 table, choices = given.put_into(table, choices)
             if choices.labels or choices.corrected:
                 again = _again_with_labels(folder, original, table, choices)
-        options = choices.options().changed()
-        # Limits are asked for afterwards: they change no fit.
-        limits = {name: options.pop(name) for name in ("minimum", "maximum") if name in options}
-        result = fill(table, choices.target, **options).with_options(**limits)
+        results = {}
+        for place, name in enumerate(choices.targets):
+            if tell_column is not None:
+                tell_column(name, place + 1, len(choices.targets))
+            results[name] = _fill_column(table, choices.of_column(name))
         if given is not None:
-            result = given.keep_since(result, table)
+            results = {name: given.keep_since(one, table) for name, one in results.items()}
         about = {"choices": job["choices"], "read_at": path.stat().st_mtime_ns}
-        _write_result(result, table, folder, about, again)
+        _take_result(folder, lambda part: leave_all(results, table, part, about, again))
+
+
+def _fill_column(table: Table, choices: Choices) -> FillResult:
+    """Fill one column of a table."""
+    options = choices.options().changed()
+    # Limits are asked for afterwards: they change no fit.
+    limits = {name: options.pop(name) for name in ("minimum", "maximum") if name in options}
+    return fill(table, choices.target, **options).with_options(**limits)
 
 
 def as_chosen(table: Table, choices: Choices) -> Table:
@@ -362,13 +382,6 @@ def leave_parts(result: FillResult, part: Path, about: dict[str, Any]) -> None:
     write_text(part / "brief.json", render_json(brief))
 
 
-def _write_result(
-    result: FillResult, table: Table, folder: Path, about: dict[str, Any], again: str
-) -> None:
-    """Write a result to a folder of its own, which then takes the place of the one before."""
-    _take_result(folder, lambda part: leave(result, table, part, about, again))
-
-
 def _take_result(folder: Path, write_into: Callable[[Path], None]) -> None:
     """Let a result that is written into a new folder take the place of the one before."""
     part = folder / temporary_name(RESULT)
@@ -427,11 +440,12 @@ def remove_old_results(folder: Path) -> None:
         if old.name.startswith(f".{BEFORE}.") and not (folder / RESULT).exists():
             old.rename(folder / RESULT)
             continue
-        remove_torn(old)
-        for name in (*WRITTEN, filled):
-            with suppress(OSError):
-                (old / name).unlink(missing_ok=True)
-        remove_folders([old])
+        for part in (*sorted(old.glob(f"{BESIDE}*")), old):
+            remove_torn(part)
+            for name in (*WRITTEN, filled):
+                with suppress(OSError):
+                    (part / name).unlink(missing_ok=True)
+            remove_folders([part])
 
 
 def _again_with_labels(folder: Path, own: Table, table: Table, choices: Choices) -> str:
@@ -451,17 +465,63 @@ def _again_with_labels(folder: Path, own: Table, table: Table, choices: Choices)
     file = folder / files.named_after(Path(own.name).name, "labelled").name
     write(file, own, pd.DataFrame(new), force=True)
     shown = Path(*file.parts[-3:]).as_posix()  # from the folder of the table
-    if choices.sheet is None:
-        sheet = {}
-    else:
-        sheet = {"sheet": choices.sheet}
-    return options.as_command(shown, target, "auto", **sheet)
+    return options.as_command(shown, target, "auto", **own.flags)
 
 
-def leave(result: FillResult, table: Table, part: Path, about: dict[str, Any], again: str) -> None:
-    """Write everything that is shown.
+def leave_all(
+    results: Mapping[str, FillResult],
+    table: Table,
+    part: Path,
+    about: dict[str, Any],
+    again: str,
+) -> None:
+    """Write everything that is shown of one column, or of several.
 
-    The filled table, the report, the numbers, the answers row by row.
+    Those that were filled along have folders of their own; the filled table has all new columns.
+    """
+    first, *others = results
+    new = pd.concat([result.columns_for_file for result in results.values()], axis=1)
+    lines = [_in_a_line(name, result) for name, result in results.items()]
+    about = about | {"several": lines if others else []}
+    leave(results[first], table, part, about, again, new)
+    for place, name in enumerate(others, start=1):
+        folder = part / beside_folder(place)
+        folder.mkdir()
+        own = about | {"choices": asdict(Choices(**about["choices"]).of_column(name))}
+        leave(results[name], table, folder, own, "")
+
+
+def beside_folder(place: int) -> str:
+    """Return the folder of a column that was filled along; 1 is the first of these."""
+    return f"{BESIDE}{place}"
+
+
+def _in_a_line(name: str, result: FillResult) -> dict[str, Any]:
+    """Return what the summary of several columns says of one."""
+    summary = result.summary()
+    cards: list[Any] = summary["cards"]
+    return {
+        "name": name,
+        "filled": summary["counts"]["answered"],
+        "empty": summary["counts"]["unlabelled"],
+        "labelled": summary["counts"]["labelled"],
+        "good": cards[0]["large"],
+        "tone": cards[0]["tone"],
+        "guarantee": result.guarantee.headline,
+    }
+
+
+def leave(
+    result: FillResult,
+    table: Table,
+    part: Path,
+    about: dict[str, Any],
+    again: str,
+    new: pd.DataFrame | None = None,
+) -> None:
+    """Write everything that is shown of a column.
+
+    The report, the numbers, the answers row by row, and the table with its new columns, or these.
     """
     summary = result.summary(again=again)
     with stage("report"):
@@ -469,7 +529,7 @@ def leave(result: FillResult, table: Table, part: Path, about: dict[str, Any], a
         write_text(part / "numbers.json", render_json(summary))
     with stage("writing"):
         name = files.named_after(table.name, "filled").name
-        write(part / name, table, result.columns_for_file)
+        write(part / name, table, result.columns_for_file if new is None else new)
         trusted, trust = _trust(result, part)
         answers = _answers(result).assign(**trusted)
         answers.to_feather(part / "answers.feather", compression="uncompressed")
@@ -728,13 +788,16 @@ def main(folder: Path) -> None:
     def tell_forecast(forecast: Forecast) -> None:
         write_line({"forecast": forecast.seconds})
 
+    def tell_column(name: str, place: int, n_columns: int) -> None:
+        write_line({"column": name, "place": place, "of": n_columns})
+
     threading.Thread(target=end_with_the_program, daemon=True).start()
     remove_old_results(folder)
     with suppress(OSError, ValueError, KeyError):
         job = json.loads((folder / JOB).read_text("utf-8"))
         restrict_process([job["path"]], folder)
     try:
-        work(folder, tell_stage, tell_forecast)
+        work(folder, tell_stage, tell_forecast, tell_column)
     except Exception as error:  # whatever it is, the page says so
         write_line({"error": as_sentence(error)})
     os._exit(0)

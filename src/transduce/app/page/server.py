@@ -32,6 +32,7 @@ from transduce.app.labelling.session import Session, SessionSettings
 from transduce.app.labelling.table import IMAGES, MOST_SHOWN, LabelTable, read_label_table
 from transduce.app.page import lists
 from transduce.app.page import view as views
+from transduce.app.page.kept import journals_of
 from transduce.app.page.preview import FIRST_ROWS, AnswerRows, Preview, outlook
 from transduce.app.page.run import (
     RESULT,
@@ -39,6 +40,7 @@ from transduce.app.page.run import (
     LostLabelsError,
     Run,
     as_sentence,
+    beside_folder,
     cell_like,
     file_cell,
 )
@@ -58,6 +60,7 @@ from transduce.app.tables.files import named_after
 from transduce.app.tables.formats import Table
 from transduce.app.tables.glances import Glance, first_rows, glance, is_too_large
 from transduce.app.tables.pictures import preview
+from transduce.app.tables.raw_rows import raw_rows
 from transduce.core.files import make_folder, whole_file
 from transduce.core.words import options_spelled
 
@@ -89,6 +92,8 @@ LIST_ENDINGS = (".xlsx", ".csv")
 LONGEST_LIST = 2**24  # bytes of a list that comes back
 GLANCED_ROWS = 20_000  # of a table too large for memory
 LONGEST_TEXT = 200
+RAW_ROWS = 25  # of a file that are shown as they stand
+RAW_LETTERS = 40  # of each of their cells
 MOST_CLASSES = 200  # that are typed at once
 FIELDS = {"a short text": str, "a whole number": int, "a number": int | float | None}
 KINDS = {
@@ -331,12 +336,14 @@ class OpenServer:
         reading = {
             "state": lambda request: self.state(),
             "head": lambda request: self.head(),
+            "raw": lambda request: self.raw(),
+            "kept": lambda request: self.kept(),
             "preview": lambda request: self.preview.as_json(self.choices),
             "outlook": lambda request: outlook(self.preview, self.choices),
             "test": lambda request: self.preview.compare(self.choices),
-            "answers": lambda request: self.answers.as_json(),
-            "rows": lambda request: self.answers.page(dict(request.query_params)),
-            "row": lambda request: self.answers.row(int(request.query_params["row"]), self.choices),
+            "answers": lambda request: self.answers_of(request).as_json(),
+            "rows": lambda request: self.answers_of(request).page(dict(request.query_params)),
+            "row": self._row_of_answers,
         }
         acting = {
             "open": self._open,
@@ -349,6 +356,8 @@ class OpenServer:
             "take": self._take,
             "adopt": self._adopt,
             "pictures": lambda body: self.workspace.open(self.workspace.list_pictures()),
+            "example": lambda body: self._open({"name": self.workspace.write_example()}),
+            "delete": self._delete,
         }
         acting |= {"back": self._back, "cancel": lambda body: self._run.cancel()}
         picture = Route(
@@ -397,12 +406,13 @@ class OpenServer:
                 own = (choices.target, choices.labels)
             else:
                 own = None
-            key = (path, path.stat().st_mtime_ns, choices.sheet)
+            key = (path, path.stat().st_mtime_ns, choices.sheet, choices.layout)
             if key not in self._tables:
                 if is_too_large(path):
                     self._tables = {key: glance(path, GLANCED_ROWS)}
                 else:
-                    self._tables = {key: tables.read(path, sheet=choices.sheet)}
+                    read = tables.read(path, sheet=choices.sheet, layout=choices.layout)
+                    self._tables = {key: read}
             of_choices = (key, choices.added, own, repr(choices.corrected))
             if of_choices not in self._previews:
                 preview = Preview(path, choices, self._given(), self._tables[key])
@@ -420,6 +430,39 @@ class OpenServer:
         texts = frame.astype(object).where(frame.notna(), "").astype(str)
         rows = [[escape_text(cell, LONGEST_TEXT) for cell in row] for row in texts.to_numpy()]
         return {"names": [escape_text(name, 80) for name in frame.columns], "rows": rows}
+
+    def raw(self) -> list[Json]:
+        """Return the first rows of the open table's file as they stand, each with its number."""
+        choices = self.workspace.saved.choices
+        rows = raw_rows(self.workspace.path, choices.sheet, RAW_ROWS)
+        return [
+            {"row": number, "cells": [escape_text(cell, RAW_LETTERS) for cell in cells]}
+            for number, cells in rows
+        ]
+
+    def kept(self) -> list[Json]:
+        """Return what the page keeps of the open table, and where."""
+        return [
+            {
+                "what": one.what,
+                "name": one.path.name,
+                "place": one.path.relative_to(self.workspace.folder).as_posix(),
+                "bytes": one.bytes,
+            }
+            for one in self.workspace.kept()
+        ]
+
+    def _delete(self, body: Body) -> None:
+        """Delete something that the page keeps of the open table."""
+        _version(body)
+        if self._run.running:
+            raise ValueError("A fill is under way: cancel it first.")
+        self._end_labelling()
+        what, name = (_read(body, word, "a short text") for word in ("what", "name"))
+        with self._lock:
+            self._runs.pop(self.workspace.path.name, None)
+            self._answers = {}
+            self.workspace.delete(what, name)
 
     def _given(self) -> GivenLabels | None:
         """Return the labels of the labelling page that take part.
@@ -443,6 +486,31 @@ class OpenServer:
             if key not in self._answers:
                 self._answers = {key: AnswerRows(folder, self.preview)}
             return self._answers[key]
+
+    def answers_of(self, request: Request) -> AnswerRows:
+        """Return the answers that a request is about: of the first column, or of one filled along.
+
+        That is named by its place, 0 being the first.
+        """
+        place = int(request.query_params.get("of", 0))
+        if place <= 0:
+            return self.answers
+        folder = self.workspace.computed / RESULT / beside_folder(place)
+        with self._lock:
+            if not (folder / "brief.json").exists():
+                raise ValueError("This column was not filled along.")
+            key = (folder, (folder / "brief.json").stat().st_mtime_ns, id(self.preview))
+            if key not in self._answers:
+                self._answers[key] = AnswerRows(folder, self.preview)
+            return self._answers[key]
+
+    def _row_of_answers(self, request: Request) -> Json:
+        """Return one row with its cells, its answer, and the known rows most like it."""
+        answers = self.answers_of(request)
+        choices = self.choices
+        if int(request.query_params.get("of", 0)) > 0:
+            choices = Choices(**answers.brief["choices"])
+        return answers.row(int(request.query_params["row"]), choices)
 
     def state(self) -> dict[str, Any]:
         """Return where the page is.
@@ -492,10 +560,20 @@ class OpenServer:
         changes = body.get("changes")
         if not isinstance(changes, dict):
             raise ValueError("Say what to change.")
+        if {"header", "rows"} & set(changes):
+            self._check_rows_may_move()
         picked = changes.get("picked")
         if isinstance(picked, dict):
             changes = {"column": None, **changes, "way": self._way_of_picked(picked)}
         self.workspace.change(*_version(body), changes)
+
+    def _check_rows_may_move(self) -> None:
+        """Raise a ValueError if values were given to rows, which would then be other rows."""
+        if self.workspace.saved.choices.corrected or journals_of(self.workspace.path):
+            raise ValueError(
+                "Values were given to rows of this table on this page, by their places: these "
+                "would be other rows. Delete them first, under “What is kept of this table”."
+            )
 
     def _way_of_picked(self, picked: Body) -> str | None:
         """Return the card that the answers on picked rows lead to; None until all are there."""
@@ -525,7 +603,8 @@ class OpenServer:
         saved = self.workspace.seen(*_version(body))
         if saved.choices.labels:
             GivenLabels.read(self.workspace.computed)  # refuses if they were lost
-        self.preview.target(self.choices)  # refuses what cannot be filled at once
+        for name in saved.choices.targets:  # refuses what cannot be filled at once
+            self.preview.target(self.choices.of_column(name))
         saved = self.workspace.change(*_version(body), {"step": "answers"})
         in_parts = self.preview.glance is not None
         self._run.start(self.workspace.path, saved.choices, in_parts=in_parts)
@@ -579,7 +658,7 @@ class OpenServer:
             gone = {*choices.ignore, choices.id, choices.target, f"{choices.target}_random"}
             gone.add(choices.added)
             show = [name for name in self.preview.shown.show if name not in gone][:MOST_SHOWN]
-            table = read_label_table(path, choices.target, show, choices.sheet)
+            table = read_label_table(path, choices.target, show, choices.sheet, choices.layout)
             table = replace(
                 table,
                 frame=choices.options().clean(table.frame),
@@ -652,7 +731,7 @@ class OpenServer:
             target = str(self.workspace.saved.choices.target)
             taken = lists.TakenList(target, kind, rows)
             folder = self.workspace.computed
-            make_folder(folder, like=[self.workspace.path])
+            make_folder(folder, private=True)
             frame = self.preview.original.frame
             lists.write_taken(folder, frame, session, taken, [self.workspace.path])
             self._end_labelling()
@@ -667,7 +746,7 @@ class OpenServer:
             content += part
             if len(content) > LONGEST_LIST:
                 return _json({"error": "This is too large for a list."}, 413)
-        make_folder(self.workspace.computed, like=[self.workspace.path])
+        make_folder(self.workspace.computed, private=True)
         file = self.workspace.computed / f"returned{ending}"
         with whole_file(file, force=True, like=[self.workspace.path]) as returned:
             returned.write(content)
@@ -726,8 +805,12 @@ class OpenServer:
 
     def _labels_of_copy(self, name: str, before: str, given: GivenLabels) -> list[dict[str, Any]]:
         """Return labels of the labelling page at rows that are the same in a corrected copy."""
-        target = self.workspace.said_of(before).target
-        old, new = (tables.read(self.workspace.path_of(one)) for one in (before, name))
+        said = self.workspace.said_of(before)
+        old, new = (
+            tables.read(self.workspace.path_of(one), sheet=said.sheet, layout=said.layout)
+            for one in (before, name)
+        )
+        target = said.target
         others = [column for column in old.frame.columns if column != target]
         if target not in new.frame.columns or not set(others) <= set(new.frame.columns):
             return []
@@ -785,6 +868,9 @@ class OpenServer:
         if not (folder / "brief.json").exists() or wanted not in names:
             return PlainTextResponse("There is no such file.", 404)
         table = Path(str(self.answers.brief["filled"])).name
+        of = request.query_params.get("of", "0")
+        if wanted in ("report", "show", "numbers") and of.isdecimal() and int(of):
+            folder = folder / beside_folder(int(of))
         file = folder / {"filled": table, "numbers": "numbers.json"}.get(wanted, "report.html")
         if not file.is_file():  # of a table in parts
             return PlainTextResponse("There is no such file.", 404)
@@ -796,7 +882,7 @@ class OpenServer:
             ending = file.suffix
         if wanted == "trusted":
             try:
-                file = self.answers.with_trusted(request.query_params)
+                file = self.answers_of(request).with_trusted(request.query_params)
             except Exception as error:  # whatever it is, the page says so
                 return PlainTextResponse(as_sentence(error), 400)
         called = named_after(self.workspace.path, wanted, ending).name

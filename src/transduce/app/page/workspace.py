@@ -19,12 +19,15 @@ from starlette.concurrency import run_in_threadpool
 
 from transduce.app.filling.options import KINDS, OPTIONS, Options
 from transduce.app.labelling.journal import is_journal
+from transduce.app.page import kept
 from transduce.app.tables import files
+from transduce.app.tables.layout import LayoutRequest
 from transduce.app.tables.pictures import pictures_below, table_of_pictures
 from transduce.conformal.designs.registry import all_cards, design_of_flags
 from transduce.core import checks
 from transduce.core.files import whole_file, write_text
 from transduce.core.words import in_shell
+from transduce.datasets import load_houses
 
 ENDING = (
     ".transduce"  # of the small file; also the folder with what was computed, which may be deleted
@@ -33,6 +36,7 @@ STEPS = ("table", "labels", "answers")
 LARGEST_UPLOAD = 4 * 2**30
 MOST_LISTED = 200
 PICTURES = "pictures.csv"  # a table of the pictures in the folder
+EXAMPLE = "example-houses.csv"  # a table to try the page on
 MOST_COUNTED = 2000  # pictures that are counted again and again while the tables are shown
 MOST_PICTURES = 1_000_000
 CARDS = all_cards()  # how the labels came about, in the order of the page
@@ -51,6 +55,8 @@ BOXES = {
     "number": f"“Read the number in each cell” {_CLICK}",
     "id": f"“It names the rows” {_CLICK}",
     "sheet": "the box “sheet”",
+    "header": "“Where the table begins and ends”",
+    "rows": "“Where the table begins and ends”",
     "confidence": (
         f"“Each interval or set of classes contains the truth with probability” {_SECOND}"
     ),
@@ -91,6 +97,10 @@ class Choices:
     case_sensitive: bool = False  # whether classes that differ in capitals only are different
     id: str | None = None
     sheet: str | None = None
+    # Where the table is in its sheet, as rows of the file: its names, and its data.
+    header: int | None = None
+    rows: str | None = None
+    besides: list[str] = field(default_factory=list)  # other columns that are filled along
     way: str | None = None  # how the labels came about
     column: str | None = None  # that says so
     # What a person who picked the rows answered: whether the value, and whether other columns,
@@ -115,10 +125,13 @@ class Choices:
         lists = [*self.ignore, *self.text, *self.number, *self.missing, *self.keep]
         lists += [text for group in (*self.same, *self.apart) for text in group]
         texts = [self.target, self.added, self.id, self.sheet, self.column, *lists]
-        texts += [self.also, self.also_column]
+        texts += [self.also, self.also_column, self.rows, *self.besides]
         if any(one is not None and not isinstance(one, str) for one in texts):
             raise ValueError("Columns and values are named by text.")
         checks.check_whole("labels", self.labels, least=0)
+        if self.header is not None:
+            checks.check_whole("header", self.header, least=0)
+        _ = self.layout  # refuses rows that cannot be
         checks.check_choice("step", self.step, STEPS)
         if self.way is not None:
             checks.check_choice("way", self.way, tuple(CARDS))
@@ -127,6 +140,36 @@ class Choices:
         _check_picked(self.picked)
         _check_corrected(self.corrected, self.right)
         self.options()  # refuses what `fill` does not take
+
+    @property
+    def layout(self) -> LayoutRequest:
+        """Where the table is in its sheet."""
+        return LayoutRequest.read(self.header, None, self.rows)
+
+    @property
+    def targets(self) -> list[str]:
+        """All columns to be filled, the one that is shown first.
+
+        Labels of the labelling page are of one column, which is then filled by itself.
+        """
+        if self.target is None:
+            return []
+        if self.labels:
+            return [self.target]
+        return [self.target, *self.besides]
+
+    def of_column(self, name: str) -> Choices:
+        """Return the choices of one of several columns that are filled.
+
+        None is a feature of another, and what was said of the first alone is said of no other.
+        """
+        others = [other for other in self.targets if other != name]
+        own = replace(self, besides=[], ignore=[*self.ignore, *others])
+        if name == self.target:
+            return own
+        return replace(
+            own, target=name, task="auto", minimum=None, maximum=None, corrected=[], right=[]
+        )
 
     @property
     def flags(self) -> dict[str, Any]:
@@ -161,7 +204,7 @@ class Choices:
         unknown = set(changes) - {one.name for one in fields(self)}
         if unknown:
             raise ValueError(f"There is nothing called {min(unknown)!r} to choose.")
-        for name in ("ignore", "text", "number", "missing", "keep", "same", "apart"):
+        for name in ("ignore", "text", "number", "missing", "keep", "same", "apart", "besides"):
             if not isinstance(changes.get(name, []), list):
                 raise ValueError(f"{name} is a list.")
         changes = _with_way(self, changes)
@@ -174,8 +217,9 @@ class Choices:
         of_columns = ("id", "column", "also_column")
         mended |= {name: None for name in of_columns if getattr(new, name) == new.target}
         used = {new.target, new.id, new.column, new.also_column}
-        for name in ("ignore", "text", "number"):
+        for name in ("ignore", "text", "number", "besides"):
             mended[name] = [one for one in getattr(new, name) if one not in used]
+        mended["besides"] = [one for one in mended["besides"] if one not in mended["ignore"]]
         if new.target in new.number and new.target == self.target:
             mended["number"].append(new.target)
         return replace(new, **mended)
@@ -322,6 +366,15 @@ class Workspace:
         write_text(path, text, like=[self.folder / names[0]])
         return path.name
 
+    def write_example(self) -> str:
+        """Write a real table with missing prices to try the page on; return its name."""
+        path = self.folder / EXAMPLE
+        if not path.exists():
+            houses = load_houses()[0].astype({"price": "Int64"})
+            write_text(path, houses.to_csv(index=False, lineterminator="\n"))
+            kept.note_copy(path, self.folder / ENDING)
+        return path.name
+
     def path_of(self, name: str) -> Path:
         """Return a table of the folder, or raise a ValueError: nothing outside of it is opened."""
         path = self.folder / name
@@ -351,6 +404,7 @@ class Workspace:
                 await run_in_threadpool(file.write, part)
             if not size:
                 raise ValueError(f"{wanted!r} is empty.")
+        kept.note_copy(free, self.folder / ENDING)
         return free.name
 
     # ----------------------------------------------------------------------------------- the table
@@ -376,6 +430,27 @@ class Workspace:
         if not found.resolve().is_relative_to(self.folder):
             raise ValueError(f"{ENDING} leads out of this folder: remove it.")
         return found
+
+    def kept(self) -> list[kept.Kept]:
+        """Return what the page keeps of the open table."""
+        return kept.kept_of(self.path, self._beside(self.path.name), self.computed)
+
+    def delete(self, what: str, name: str) -> None:
+        """Delete something that the page keeps of the open table.
+
+        A copy goes with all that was kept of it, and what was said with what was computed.
+        """
+        with self._lock:
+            found = self.kept()
+            if not any(one.what == what and one.path.name == name for one in found):
+                raise ValueError("This is not there any more.")
+            for one in found:
+                is_it = one.what == what and one.path.name == name
+                goes_along = what == "copy" or (what == "said" and one.what == "computed")
+                if is_it or goes_along:
+                    kept.delete(one)
+            if what == "copy":
+                self.name = None
 
     @property
     def saved(self) -> Saved:

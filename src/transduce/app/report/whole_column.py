@@ -5,6 +5,7 @@ Its mean, or the shares of its classes, by groups.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -77,6 +78,10 @@ def tables_by_column(filled: FilledColumn) -> list[dict[str, Any]]:
     column = filled.predicted
     if column is None or column.shares is not None:
         return []
+    try:
+        _ask_tables(column, None)
+    except ValueError:  # `summarize_whole` says why, such as labels below a limit
+        return []
     tables: list[dict[str, Any]] = []
     for name in list(column.frame.columns):
         if name == column.name or len(tables) == MOST_COLUMNS:
@@ -86,8 +91,9 @@ def tables_by_column(filled: FilledColumn) -> list[dict[str, Any]]:
         except (ValueError, TypeError):  # too many groups, or cells that cannot be hashed
             continue
         if 2 <= len(ordered_groups(groups)) <= MOST_GROUPS:
-            asked = _ask_tables(column, name)
-            tables.append(_plain_table(column, asked[1]))
+            with suppress(ValueError):  # a group in which nothing can be told
+                asked = _ask_tables(column, name)
+                tables.append(_plain_table(column, asked[1]))
     return tables
 
 

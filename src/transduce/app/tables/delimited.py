@@ -241,6 +241,20 @@ def read_delimited(
 _STATED_DELIMITER = re.compile(r"sep=([,;\t|])\s*[\r\n]", re.IGNORECASE)
 
 
+def first_records(content: bytes, n_records: int) -> list[tuple[int, list[str]]]:
+    """Return the first records of a text as they stand, without blank ones, and their numbers."""
+    text, _, _ = decode(content)
+    stated = _STATED_DELIMITER.match(text)
+    delimiter = stated[1] if stated is not None else sniff_delimiter(text)
+    found = []
+    for number, record in enumerate(_records(text, delimiter), start=1):
+        if record.fields:
+            found.append((number, record.fields))
+        if len(found) == n_records:
+            break
+    return found
+
+
 def _has_no_names(full: list[_Record], layout: Layout, request: LayoutRequest) -> bool:
     """Return whether the first line holds data, so that the columns need names."""
     if request.header is not None or len(layout.header) != 1 or layout.notes:

@@ -702,6 +702,11 @@ class NumberReading:
         """
         return EACH, self.named(name, *self._numbers(series))
 
+    def values(self, series: pd.Series) -> Array:
+        """Return the number in each cell; NaN where there is none, or a mark of an empty cell."""
+        values, _ = self._numbers(series)
+        return np.where(np.isin(values, self.marks), np.nan, values)
+
     def _numbers(self, series: pd.Series) -> tuple[Array, AnyArray | None]:
         """Return the numbers in cells, and on which side of each the truth is, if that is said."""
         if is_number(series):
@@ -833,6 +838,12 @@ class DateReading:
         codes, levels = pd.factorize(dates, use_na_sentinel=False)
         parts = at_middles(name, date_parts(levels), self.middles)
         return codes, parts | {f"{name} is missing": pd.isna(levels).astype(float)}
+
+    def seconds(self, series: pd.Series) -> Array:
+        """Return the date in each cell as seconds since 1970; NaN where there is none."""
+        dates = pd.to_datetime(self._dates(series), utc=True).dt.tz_convert(None)
+        seconds = (dates - pd.Timestamp(0)) / pd.Timedelta("1s")
+        return seconds.to_numpy(dtype=float, na_value=np.nan)
 
     def _dates(self, series: pd.Series) -> pd.Series:
         if pd.api.types.is_datetime64_any_dtype(series):

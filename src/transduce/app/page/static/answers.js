@@ -22,8 +22,10 @@ const COLUMNS = {
   classification: { filled: "the known class, or the prediction", set: "all classes that are possible", probability: "how likely the prediction is right", confidence: "up to which level no other class is possible", status: "“given” where the class was known" },
 };
 const A_PAGE = 25;
-const asked = { start: 0, sort: "", down: "0", search: "", status: "", trust: "", tolerance: "", relative: "" };
+const MOST_STEPS = 4; // of what to do next
+const asked = { of: "0", start: 0, sort: "", down: "0", search: "", status: "", trust: "", tolerance: "", relative: "" };
 let brief = null;
+let ran = null; // the choices of the fill that is shown
 let shown = null;
 let latest = 0;
 
@@ -33,18 +35,20 @@ function drawRun(page) {
   const { run, filled, choices } = page.state;
   const changed = page.state.tables.find(({ name }) => name === page.state.table)?.changed;
   const other = brief !== null && Math.abs(brief.read_at / 1e9 - changed) > 0.01;
-  const stale = filled !== null && brief && (other || !same(brief.choices, choices));
+  const stale = filled !== null && brief && (other || !same(ran, choices));
   $("run").hidden = run.state === "none" || run.state === "done" ? !stale : false;
   if ($("run").hidden) return;
   const again = make("button", { type: "button", class: "primary", text: filled === null ? "Fill" : "Fill again", onclick: () => page.act("fill") });
   if (run.state === "running") {
     const past = run.forecast && run.seconds > run.forecast;
+    const [column, place, columns] = run.column ?? ["", 1, 1];
+    const which = columns > 1 ? `“${column}”, ${count(place)} of ${count(columns)} columns: ` : "";
     const about = run.forecast ? past ? "a little longer than forecast" : `about ${seconds(run.forecast - run.seconds)} left` : "estimating how long it takes";
     const named = Object.entries(run.stages ?? {}).filter(([name]) => STAGES[name]);
     const now = named.findLast(([, share]) => share < 1) ?? named.at(-1);
     const share = run.forecast ? Math.min(run.seconds / run.forecast, 0.97) : null;
     const bar = make("progress", { max: 1, value: share, "aria-label": "Progress of the fill" });
-    redraw($("run-body"), make("h2", { text: "Filling …" }), bar, make("p", { text: `${now ? STAGES[now[0]] : "starting"} · ${seconds(run.seconds)} so far, ${about}` }),
+    redraw($("run-body"), make("h2", { text: "Filling …" }), bar, make("p", { text: `${which}${now ? STAGES[now[0]] : "starting"} · ${seconds(run.seconds)} so far, ${about}` }),
       make("p", { class: "fine", text: "You may close this page: the fill continues as long as the program runs." }),
       make("button", { type: "button", class: "plain", text: "Cancel", onclick: () => page.act("cancel") }));
     return;
@@ -52,7 +56,7 @@ function drawRun(page) {
   const words = {
     failed: ["The table could not be filled", run.error], cancelled: ["Cancelled", "Nothing was changed."],
     interrupted: ["The program ended during the fill", "Nothing but time is lost."],
-  }[run.state] ?? (other ? ["The table has changed", "These predictions were made before the table changed."] : choices.labels > brief.choices.labels ? ["There are new known values", `Fill again to see what they change. ${page.state.since}`] : ["Your choices have changed", "These predictions were made before. Fill again to see the difference."]);
+  }[run.state] ?? (other ? ["The table has changed", "These predictions were made before the table changed."] : choices.labels > ran.labels ? ["There are new known values", `Fill again to see what they change. ${page.state.since}`] : ["Your choices have changed", "These predictions were made before. Fill again to see the difference."]);
   redraw($("run-body"), make("h2", { text: words[0] }), make("p", { text: words[1] }), again);
 }
 
@@ -62,14 +66,17 @@ const same = (one, other) => Object.keys(other).every((name) => name === "step" 
 
 export async function drawAnswers(page) {
   const { state } = page;
-  const key = `${state.table} ${state.filled}`;
+  const filling = `${state.table} ${state.filled}`;
+  if (!shown?.startsWith(`${filling} `)) asked.of = "0";
+  const key = `${filling} ${asked.of}`;
   if (state.filled === null) {
     shown = brief = null;
     $("answers").hidden = true;
   } else if (key !== shown) {
     shown = key;
     try {
-      brief = await read("/open/answers");
+      brief = await read(`/open/answers?of=${asked.of}`);
+      if (asked.of === "0") ran = brief.choices;
     } catch (error) {
       shown = null; // so that it is asked for again
       page.failed(error);
@@ -83,13 +90,17 @@ export async function drawAnswers(page) {
     page.say(brief.reply[0]);
     drawRows(page);
   }
-  if (brief) drawSuspects(page, brief, openRow);
+  if (brief && asked.of === "0") drawSuspects(page, brief, openRow);
   drawRun(page);
 }
 
 function drawBrief(page) {
   $("answers").hidden = false;
-  for (const id of ["rows-panel", "label-panel"]) $(id).hidden = Boolean(brief.parts);
+  const along = asked.of !== "0"; // labels and corrections are of the first column
+  $("rows-panel").hidden = Boolean(brief.parts);
+  $("label-panel").hidden = Boolean(brief.parts) || along;
+  if (along) $("suspects").hidden = true;
+  drawSeveral(page);
   document.querySelector(".beside").classList.toggle("alone", Boolean(brief.parts));
   $("answers-title").textContent = `Answers for “${brief.target}”`;
   $("reply").textContent = [brief.question, ...brief.reply].map(words).join(" ");
@@ -97,6 +108,7 @@ function drawBrief(page) {
   fill($("cards"), ...cards.map((card) => make("article", { class: `card-box ${card.tone}` }, make("h3", { text: card.question }),
     make("p", { class: "large" }, make("span", { class: "icon", "aria-hidden": "true", text: card.icon }), make("span", { text: words(card.large) })), make("p", { class: "fine", text: words(card.small) }))));
   drawChanges();
+  drawNextSteps(page);
   fill($("said-notes"), ...brief.notes.map((text) => make("li", { text: words(text) })));
   drawDownloads();
   drawQuality();
@@ -110,6 +122,39 @@ function drawBrief(page) {
   fill($("status"), make("option", { value: "", text: "all rows" }), ...statuses.map((status) => make("option", { value: status, text: `${STATUSES[status]} (${count(brief.counts[status])})` })));
   $("status").hidden = statuses.length < 2;
   drawTrust(page);
+}
+
+// Several columns of one fill: a line each, of which one is shown below.
+function drawSeveral(page) {
+  const { several = [] } = brief;
+  $("several").hidden = !several.length;
+  const show = (place) => { asked.of = String(place); drawAnswers(page); };
+  const head = ["column", "filled", "known", "how good", "guarantee"].map((text) => make("th", { scope: "col", text }));
+  const lines = several.map((line, place) => {
+    const here = String(place) === asked.of;
+    return make("tr", { class: here ? "aim" : "" }, make("th", { scope: "row" }, make("button", { type: "button", class: "link", "aria-current": String(here), text: line.name, onclick: () => show(place) })),
+      make("td", { class: "number", text: count(line.filled) }), make("td", { class: "number", text: count(line.labelled) }), make("td", { text: words(line.good) }), make("td", { text: words(line.guarantee) }));
+  });
+  fill($("several-box"), make("table", { class: "rows" }, make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...lines)));
+}
+
+// What a person would do now, the most urgent first.
+function drawNextSteps(page) {
+  const { guarantee, counts, trust, suspects = [] } = brief, along = asked.of !== "0", steps = [];
+  const odd = ["unusual", "tied", "rejected", "unreached"].filter((status) => counts[status]);
+  const step = (words, action, run) => steps.push([words, make("button", { type: "button", class: "link", text: action, onclick: run })]);
+  const press = (id) => { $(id).click(); $("rows-panel").scrollIntoView({ block: "start" }); };
+  if (suspects.length && !along) step(`${count(suspects.length)} known value${suspects.length === 1 ? " does" : "s do"} not fit ${suspects.length === 1 ? "its row" : "their rows"}, and may be a slip.`, "Look at them", () => $("suspects").scrollIntoView({ block: "start" }));
+  if (guarantee.kind !== "exact" && !brief.parts && !along) step(guarantee.kind === "none" ? "Nothing is guaranteed so far: take the values as suggestions." : "The guarantee holds roughly only.", "Label rows drawn at random", () => label(page, true));
+  if (brief.cards[0].tone === "bad") step("The predictions say little: columns that tell more, or more known values, would help.", "See how good they are", () => $("quality-panel").scrollIntoView({ block: "start" }));
+  if (odd.length && !brief.parts) step(`${count(odd.reduce((sum, status) => sum + counts[status], 0))} rows need a second look: ${odd.map((status) => STATUSES[status]).join(", ")}.`, "See them", () => { $("status").value = odd[0]; $("status").dispatchEvent(new Event("change")); $("rows-panel").scrollIntoView({ block: "start" }); });
+  if (!brief.parts) {
+    if (trust.why_not) step("Look at the least certain predictions before you rely on them.", "Least certain first", () => press("ask-doubt"));
+    else step("Choose how many of the rows that you use may be wrong.", "Pick the reliable rows", () => press("ask-trust"));
+  }
+  step("Use each prediction with its interval or set, not as if it were measured.", "Take the filled table with you", () => { $("downloads").scrollIntoView({ block: "center" }); $("downloads").querySelector("a").focus({ preventScroll: true }); });
+  $("next-steps").hidden = !counts.unlabelled;
+  fill($("next-steps-list"), ...steps.slice(0, MOST_STEPS - 1).concat(steps.slice(MOST_STEPS - 1).slice(-1)).map(([said, button]) => make("li", {}, `${said} `, button)));
 }
 
 // Whether the answers at the same hidden values are clearly worse than those of the fill before.
@@ -145,9 +190,9 @@ function drawDownloads() {
   const copy = make("button", { type: "button", class: "plain", text: "Copy", onclick: async () => { await navigator.clipboard.writeText(brief.again); toast("Copied.", "note", 2); } });
   const { parts } = brief;
   const where = parts ? [make("li", { text: `The filled table is in the folder “${parts.folder}” beside it, in ${parts.n_parts === 1 ? "one file" : `${count(parts.n_parts)} files`}.` })] : [];
-  fill($("downloads"), ...where, ...[...(parts ? [] : [["filled", "The filled table"]]), ["report", "The report, to share"], ["numbers", "All numbers, as JSON"]].map(([name, words]) => make("li", {}, make("a", { href: `/open/file/${name}`, download: "", text: words }))),
+  fill($("downloads"), ...where, ...[...(parts ? [] : [["filled", "The filled table"]]), ["report", "The report, to share"], ["numbers", "All numbers, as JSON"]].map(([name, words]) => make("li", {}, make("a", { href: `/open/file/${name}?of=${asked.of}`, download: "", text: words }))),
     make("li", {}, make("details", {}, make("summary", { text: "What the new columns mean" }), make("dl", { class: "fine" }, ...Object.entries(COLUMNS[brief.task]).flatMap(([name, words]) => [make("dt", { text: `${brief.target}_${name}` }), make("dd", { text: words })])))),
-    make("li", {}, make("a", { href: "/open/file/show", target: "_blank", rel: "noopener", text: "Read the report now" })),
+    make("li", {}, make("a", { href: `/open/file/show?of=${asked.of}`, target: "_blank", rel: "noopener", text: "Read the report now" })),
     make("li", { class: "again" }, make("span", { class: "fine", text: "The command that repeats it" }), make("code", { text: brief.again }), copy));
 }
 
@@ -233,7 +278,7 @@ function showRows(page, found) {
   $("later").disabled = found.start + found.rows.length >= found.total;
   if ($("trust-said")) {
     $("trust-said").textContent = trustSaid(found.trusted, found.other);
-    $("trust-file").href = `/open/file/trusted?${new URLSearchParams({ trust: asked.trust, tolerance: asked.tolerance, relative: asked.relative })}`;
+    $("trust-file").href = `/open/file/trusted?${new URLSearchParams({ of: asked.of, trust: asked.trust, tolerance: asked.tolerance, relative: asked.relative })}`;
     $("trust-file").hidden = !found.trusted;
   }
   document.body.dataset.rows = latest;
@@ -284,7 +329,7 @@ function sort(page, key) {
 
 async function openRow(page, row) {
   try {
-    const found = await read(`/open/row?row=${row}`);
+    const found = await read(`/open/row?row=${row}&of=${asked.of}`);
     const own = found.known === undefined ? answerOf(found) : shownLabel(found.known);
     $("row-title").textContent = `${capital(words(found.name))}: ${own}`;
     const near = found.neighbours.map(({ label: known }) => shownLabel(known));
@@ -292,7 +337,7 @@ async function openRow(page, row) {
     const why = near.length ? `The known rows that are most like it have ${near.join(", ")}.` : "";
     const strongest = found.columns.filter((_, place) => (found.relevance[place] ?? 0) >= 0.3).slice(0, 3);
     const count_most = strongest.length ? ` What counts most: ${strongest.map((name) => `“${name}”`).join(", ")}.` : "";
-    const head = make("tr", {}, make("th", { scope: "col", text: "" }), make("th", { scope: "col", text: "this row" }), ...found.neighbours.map((one) => make("th", { scope: "col" }, make("span", { text: words(one.name) }), make("span", { class: "fine", text: ` ${percent(Math.round(100 * one.weight) / 100)}` }))));
+    const head = make("tr", {}, make("td", {}), make("th", { scope: "col", text: "this row" }), ...found.neighbours.map((one) => make("th", { scope: "col" }, make("span", { text: words(one.name) }), make("span", { class: "fine", text: ` ${percent(Math.round(100 * one.weight) / 100)}` }))));
     const first = make("tr", { class: "aim" }, make("th", { scope: "row", text: brief.target }), make("td", { class: "strong", text: own }), ...near.map((known) => make("td", { text: known })));
     const lines = found.columns.slice(0, 40).map((name, place) => make("tr", {}, make("th", { scope: "row" }, weight(found.relevance[place]), make("span", { text: name })), make("td", {}, showCell(found.own[place], row)),
       ...found.neighbours.map((one) => make("td", {}, showCell(one.cells[place], one.row)))));

@@ -1,7 +1,9 @@
 // The first step: which table, how each of its columns was read, and which one is to be filled.
 
 import { read, upload } from "/page/api.js";
-import { $, fill, make, toast } from "/page/dom.js";
+import { $, drawing, fill, make, toast } from "/page/dom.js";
+import { drawKept } from "/page/kept.js";
+import { openLayout } from "/page/layout.js";
 import { askCorrected } from "/page/take.js";
 import { bytes, count, day, number, text, words } from "/page/locale.js";
 
@@ -41,6 +43,7 @@ export function drawTables(page) {
   const { tables, folder, pictures } = page.state;
   const listed = tables.some(({ name }) => name.startsWith("pictures"));
   redraw($("pictures"), ...(pictures && !listed ? [pictureCard(page, pictures)] : []));
+  $("example").hidden = tables.length > 0;
   $("tables-in").textContent = tables.length ? `Tables in the folder “${folder}”` : `There is no table in the folder “${folder}” yet.`;
   redraw($("tables"), ...tables.map((table) => make("li", {},
     make("button", { type: "button", onclick: () => page.act("open", { name: table.name }) },
@@ -78,7 +81,7 @@ async function drop(page, file) {
 
 export async function drawTable(page) {
   const { state } = page, { choices } = state;
-  const key = JSON.stringify([state.table, state.tables.find(({ name }) => name === state.table)?.changed, choices.text, choices.number, choices.missing, choices.keep, choices.same, choices.case_sensitive, choices.ignore, choices.id, choices.sheet, choices.added, choices.labels, choices.target, choices.task]);
+  const key = JSON.stringify([state.table, state.tables.find(({ name }) => name === state.table)?.changed, choices.text, choices.number, choices.missing, choices.keep, choices.same, choices.case_sensitive, choices.ignore, choices.id, choices.sheet, choices.header, choices.rows, choices.added, choices.labels, choices.target, choices.besides, choices.task]);
   if (key !== seen) {
     seen = key;
     if (found?.table !== state.table) wait(state);
@@ -90,6 +93,8 @@ export async function drawTable(page) {
       seen = null; // so that it is asked for again
       $("table-lead").textContent = error.message;
       $("table-lead").classList.add("bad");
+      $("layout").hidden = false; // perhaps the table begins elsewhere
+      drawKept(page);
       return;
     }
   }
@@ -106,6 +111,7 @@ function wait({ table, tables }) {
   $("to-ways").hidden = true; // its place is known when the columns are
   fill($("unlabelled"));
   fill($("asks"));
+  $("besides").hidden = $("layout").hidden = true;
   $("unlabelled-title").hidden = true;
   fill($("preview"));
   $("table-fine").textContent = "";
@@ -133,7 +139,9 @@ function drawPreview(page) {
   }));
   drawUnlabelled(page);
   const asks = named.get(choices.target)?.ask;
-  redraw($("question"), ...(asks ? [question(page, asks)] : []));
+  drawBesides(page);
+  const along = choices.labels ? [] : choices.besides.flatMap((name) => named.get(name)?.ask ?? []);
+  redraw($("question"), ...[asks, ...along].filter(Boolean).map((one) => question(page, one)));
   redraw($("asks"), ...questions(page));
   const chosen = choices.target && !found.without_label.includes(choices.target);
   $("to-ways").hidden = !targets.length;
@@ -143,9 +151,22 @@ function drawPreview(page) {
   const part = found.looked_at < rows ? `${parts} How columns were read was told by ${count(found.looked_at)} rows.` : "";
   const more = found.n_columns > columns.length ? ` Only the first ${count(columns.length)} columns are listed.` : "";
   $("table-fine").textContent = `Choose a column to see more, or to have it read in another way.${part}${more} ${found.notes.map(words).join(" ")}`;
+  $("layout").hidden = !found.has_layout;
+  drawKept(page);
   $("sheet-box").hidden = !found.sheets.length;
   fill($("sheet"), ...found.sheets.map((name) => make("option", { value: name, text: name, selected: name === choices.sheet })));
   drawFirst(page);
+}
+
+// Several columns at once, such as all lab values: each is filled in the same way, and none from another.
+function drawBesides(page) {
+  const { choices } = page.state, others = found.targets.filter((name) => name !== choices.target);
+  $("besides").hidden = !choices.target || !found.targets.includes(choices.target) || !others.length || found.in_parts || choices.labels > 0;
+  if ($("besides").hidden) return;
+  const all = others.every((name) => choices.besides.includes(name));
+  const toggle = (name) => page.change({ besides: choices.besides.includes(name) ? choices.besides.filter((one) => one !== name) : [...choices.besides, name] });
+  redraw($("besides-list"), ...others.map((name) => option(name, choices.besides.includes(name), () => toggle(name))),
+    ...(others.length > 1 ? [make("button", { type: "button", class: "plain", text: all ? "None of them" : `All ${count(others.length)} of them`, onclick: () => page.change({ besides: all ? [] : others }) })] : []));
 }
 
 // What the lead says of empty cells: some, none, or a column without any value.
@@ -230,7 +251,7 @@ function askAlike(page, { name }, group, after = () => {}) {
 
 function askUnit(page, column) {
   const { number: read, apart, target } = page.state.choices, unit = column.with_unit;
-  const settled = read.includes(column.name) || column.name === target; // the target has a question of its own
+  const settled = read.includes(column.name) || column.name === target || column.ask; // the target has a question of its own
   if (!unit || settled || apart.some(([name, mark]) => name === column.name && mark === "unit")) return [];
   const shown = unit.words.slice(0, 3).map((word) => `“${word}”`).join(", ");
   return [asking([make("strong", { text: `Does the number count in these cells of “${column.name}”?` }), ` ${count(unit.cells)} of them ${unit.cells === 1 ? "has" : "have"} more than a number: ${shown}.`],
@@ -252,7 +273,7 @@ export function question(page, { column, words: cells, listed, cells: times, lab
     make("p", {}, make("strong", { text: times === 1 ? "What is this cell?" : "What are these cells?" }), ` ${said}`),
     make("div", { class: "row" }, ...take,
       make("button", { type: "button", class: take.length ? "plain" : "primary", text: times === 1 ? "Treat this cell as empty" : `Treat these ${count(times)} cells as empty`, onclick: empty }),
-      make("button", { type: "button", class: "plain", text: `All values are names, not ${what}`, onclick: () => page.change({ task: "classification" }) })),
+      column === choices.target ? make("button", { type: "button", class: "plain", text: `All values are names, not ${what}`, onclick: () => page.change({ task: "classification" }) }) : null),
     make("p", { class: "fine", text: "Or correct them in the file: this page reads it again." }));
 }
 
@@ -268,16 +289,31 @@ function drawFirst(page) {
   const { choices } = page.state;
   const heads = found.columns.map((column) => {
     const off = column.ignored, aim = column.name === choices.target;
-    const words = aim ? "to be filled" : off ? "ignored" : kind(column);
+    const words = aim || (choices.besides.includes(column.name) && !choices.labels) ? "to be filled" : off ? "ignored" : kind(column);
     return make("th", { scope: "col", class: `${off ? "off" : ""} ${aim ? "aim" : ""}` },
       make("button", { type: "button", onclick: () => openColumn(page, column.name) },
         make("span", { class: "name", text: column.name }), make("span", { class: "fine", text: words }),
+        histogram(column),
         column.empty ? make("span", { class: "fine", text: `${count(column.empty)} empty` }) : null,
         column.notes.length ? make("span", { class: "odd", text: "noted" }) : null));
   });
-  const lines = found.first.map((cells, row) => make("tr", {}, make("th", { scope: "row", class: "number", text: count(row + 1) }),
+  const lines = found.first.map((cells, row) => make("tr", {}, make("th", { scope: "row", class: "number", text: number(found.lines[row]) }),
     ...cells.map((cell, place) => make("td", { class: `${cell[0]} ${found.columns[place].ignored ? "off" : ""} ${found.columns[place].name === choices.target ? "aim" : ""}` }, showCell(cell, row)))));
   redraw($("preview"), make("thead", {}, make("tr", {}, make("td", {}), ...heads)), make("tbody", {}, ...lines));
+}
+
+// How the values of a column are spread, or how frequent its categories are; the ends in words for screen readers.
+function histogram({ shape }) {
+  if (!shape) return null;
+  const most = Math.max(...shape.counts, 1), { length } = shape.counts, wide = 84, high = 24, step = wide / length;
+  const ends = shape.ends.map((end) => (shape.of === "texts" ? end : shape.of === "dates" ? String(new Date(1000 * end).getUTCFullYear()) : number(Number(end.toPrecision(4)))));
+  const said = shape.of === "texts" ? `Most frequent: ${ends[0]}` : `From ${ends[0]} to ${ends[1]}`;
+  const bars = shape.counts.map((times, place) => {
+    const tall = times ? Math.max((high * times) / most, 1) : 0;
+    return drawing("rect", { x: step * place + 0.5, y: high - tall, width: Math.max(step - 1, 1), height: tall });
+  });
+  const picture = drawing("svg", { viewBox: `0 0 ${wide} ${high}`, class: `shape ${shape.of}`, role: "img", "aria-label": said }, drawing("title", { text: said }), ...bars);
+  return make("span", { class: "shape-box" }, picture, shape.of === "texts" ? null : make("span", { class: "shape-ends", "aria-hidden": "true" }, make("span", { text: ends[0] }), make("span", { text: ends[1] })));
 }
 
 // A cell is text, a number in the browser's language, or a picture from below the table's folder.
@@ -375,7 +411,9 @@ export function tableBegin(page) {
     if (event.dataTransfer.files[0]) drop(page, event.dataTransfer.files[0]);
   });
   $("to-labels").addEventListener("click", () => page.go("labels"));
-  $("sheet").addEventListener("change", async () => { if (!(await page.change({ sheet: $("sheet").value, target: null }))) drawTable(page); });
+  $("sheet").addEventListener("change", async () => { if (!(await page.change({ sheet: $("sheet").value, header: null, rows: null, target: null }))) drawTable(page); });
+  $("layout").addEventListener("click", () => openLayout(page));
+  $("example").addEventListener("click", () => page.act("example"));
   arrows($("targets"));
   for (const id of ["begin-classes-kind", "begin-numbers-kind", "begin-check"]) $(id).addEventListener("change", showClassesBox);
 }

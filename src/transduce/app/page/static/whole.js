@@ -33,7 +33,7 @@ function tableOf(table, level) {
   const rows = table.lines.map((line) => make("tr", {}, make("th", { scope: "row", text: line.group || "all rows" }), make("td", { class: "number strong", text: words(line.text) }),
     make("td", { text: words(line.interval) }), make("td", {}, line.kind === "none" ? make("span", { class: "fine", text: words(line.note) }) : forest(line, place)),
     make("td", { class: "number", text: count(line.n_labels) }), make("td", { class: "number", text: line.worth_text })));
-  const body = make("table", { class: "rows" }, make("thead", {}, make("tr", {}, ...heads.map((name) => make("th", { scope: "col", text: name })))), make("tbody", {}, ...rows));
+  const body = make("table", { class: "rows" }, make("thead", {}, make("tr", {}, ...heads.map((name) => (name ? make("th", { scope: "col", text: name }) : make("td", {}))))), make("tbody", {}, ...rows));
   return make("div", {}, make("p", { class: "fine", text: words(`${table.title}. The thick line is the interval, the thin one that of the labels alone.`) }),
     make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": words(table.title) }, body));
 }

@@ -1,0 +1,100 @@
+"""What the page keeps of a table, and how each of it is deleted: no file of anybody else's."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from transduce.app.labelling.journal import is_journal
+from transduce.core.files import make_folder, write_text
+
+COPIES = "copies.json"  # in the folder of what was computed: files that were dropped on the page
+What = Literal["computed", "said", "labels", "copy"]
+
+
+@dataclass(frozen=True)
+class Kept:
+    """One thing that the page keeps of a table.
+
+    Attributes
+    ----------
+    what : str
+        What was computed, what was said, labels, or the copy of a file that was dropped.
+    path : Path
+        Where it is.
+    bytes : int
+        How large it is.
+    """
+
+    what: What
+    path: Path
+    bytes: int
+
+
+def kept_of(table: Path, said: Path, computed: Path) -> list[Kept]:
+    """Return what the page keeps of a table: its small file, its folder, its journals, its copy."""
+    found = []
+    if computed.is_dir():
+        found.append(Kept("computed", computed, _size(computed)))
+    if said.is_file():
+        found.append(Kept("said", said, _size(said)))
+    found += [Kept("labels", path, _size(path)) for path in journals_of(table)]
+    if table.is_file() and is_copy(table, computed.parent):
+        found.append(Kept("copy", table, _size(table)))
+    return found
+
+
+def delete(kept: Kept) -> None:
+    """Delete one thing that the page kept."""
+    if kept.what == "computed":
+        shutil.rmtree(kept.path)
+        return
+    kept.path.unlink(missing_ok=True)
+
+
+def journals_of(table: Path) -> list[Path]:
+    """Return the journals that the labelling page keeps of a table beside it."""
+    found = []
+    for path in sorted(table.parent.glob("*.jsonl")):
+        if path.is_symlink() or not is_journal(path):
+            continue
+        with suppress(OSError, ValueError), path.open("rb") as file:
+            if json.loads(file.readline()).get("table") == table.name:
+                found.append(path)
+    return found
+
+
+def note_copy(table: Path, folder: Path) -> None:
+    """Remember that a file is a copy, made when somebody dropped it on the page."""
+    copies = _copies(folder)
+    copies[table.name] = _state(table)
+    make_folder(folder, private=True)
+    write_text(folder / COPIES, json.dumps(copies), force=True, like=[table])
+
+
+def is_copy(table: Path, folder: Path) -> bool:
+    """Return whether a file is a copy that was dropped, and nobody has changed it since."""
+    return _copies(folder).get(table.name) == _state(table)
+
+
+def _copies(folder: Path) -> dict[str, Any]:
+    with suppress(OSError, ValueError):
+        found = json.loads((folder / COPIES).read_text("utf-8"))
+        if isinstance(found, dict):
+            return found
+    return {}
+
+
+def _state(table: Path) -> list[int]:
+    about = table.stat()
+    return [about.st_size, about.st_mtime_ns]
+
+
+def _size(path: Path) -> int:
+    if path.is_dir():
+        return sum(one.lstat().st_size for one in path.rglob("*") if not one.is_dir())
+    return path.stat().st_size
