@@ -1325,6 +1325,10 @@ def test_goals_are_changed_and_kept_in_the_journal(tmp_path):
         wanted = {"recall": 0.5, "certainty": 0.8, "wrong_share": 0.1, "confidence": 0.8}
         assert again.goals == wanted
         again.propose("audit")
+        again.set_goal("certainty", 0.9)  # nobody has judged it yet
+        again.set_goal("certainty", 0.8)
+        again.answer("no")
+        again.undo()
         assert again.state.plan is None or again.state.plan.level == 0.8
         with pytest.raises(ValueError, match="cannot change after the first random draw"):
             again.set_goal("certainty", 0.5)
@@ -1342,6 +1346,7 @@ def test_a_journal_with_a_certainty_that_was_chosen_after_looking_is_refused(tmp
     pd.DataFrame({"size": np.random.default_rng(0).normal(size=300)}).to_csv(path, index=False)
     with Session(path, "gold", classes=["yes", "no"]) as session:
         session.propose("audit")
+        session.answer("no")
         journal = session.journal
     line = json.dumps({"kind": "goal", "mode": "certainty", "number": 0.5})
     with journal.open("a") as file:

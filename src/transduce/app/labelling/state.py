@@ -625,8 +625,8 @@ def check_goal(state: State, name: str, value: float) -> None:
     checks.check_share(name, value)
     if name == "certainty" and state.saw_draws:
         raise ValueError(
-            "The certainty cannot change after the first random draw was judged: a level that is chosen after "
-            "looking would not be that of the certificates."
+            "The certainty cannot change after the first random draw was judged: a level that is "
+            "chosen after looking would not be that of the certificates."
         )
 
 
