@@ -32,7 +32,7 @@ from threadpoolctl import threadpool_limits
 
 from transduce import ConformalTransducer, RidgeConfidenceMachine, TransductiveBlend
 from transduce.app.tables.features import vectorize
-from transduce.conformal.calibrated import with_values
+from transduce.conformal.calibrated_answer import with_values
 
 LEVEL = 0.9
 FIRST_DRAW = 1000

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import importlib.util
 import posixpath
 import re
 import tomllib
@@ -206,3 +208,35 @@ def test_links_lead_somewhere(page):
             heads = re.findall(r"^#+ (.*)$", other.read_text(encoding="utf-8"), re.M)
             anchors = {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
             assert anchor in anchors, f"{page.name} links to {target}"
+
+
+def test_slow_definitions_named_in_the_docs_exist():
+    """The page that lists the papers' items names what each is held against."""
+    page = (ROOT / "docs" / "items.md").read_text()
+    code = "".join(path.read_text() for path in (ROOT / "tests").glob("brute*.py"))
+    defined = set(re.findall(r"^def (\w+)", code, flags=re.MULTILINE))
+    columns = [line.split(" | ")[-1] for line in page.splitlines() if line.startswith("| ")]
+    named = set(re.findall(r"`(\w+)`", " ".join(columns))) - {"neighbor_graph"}
+    assert len(named) > 30
+    assert named <= defined
+
+
+def test_scripts_import_what_there_is():
+    """Benchmarks, papers and examples are run by hand: a name that moved would be found late."""
+    missing = []
+    for folder in ("benchmarks", "papers", "examples", "docs"):
+        for path in sorted((ROOT / folder).glob("*.py")):
+            for node in ast.walk(ast.parse(path.read_text())):
+                if not isinstance(node, ast.ImportFrom) or node.level:
+                    continue
+                if (node.module or "").split(".")[0] == "transduce":
+                    names = [alias.name for alias in node.names]
+                    missing += [f"{path.name}: {n}" for n in names if not has(node.module, n)]
+    assert missing == []
+
+
+def has(module, name):
+    """Return whether a module has a name, or a module of that name."""
+    if hasattr(importlib.import_module(module), name):
+        return True
+    return importlib.util.find_spec(f"{module}.{name}") is not None
