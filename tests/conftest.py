@@ -53,17 +53,24 @@ def pytest_collection_finish():
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items):
-    """Tests that compile follow each other in the middle: the worker that begins there compiles for the others."""
+    """Order the tests for several workers, each of which begins elsewhere and goes on from there.
+
+    Tests in a browser come first: the first worker owns the only browser. Tests that compile follow
+    each other where the second worker begins: it compiles for the others.
+    """
 
     def place(item, rooms):
         return next((k for k, room in enumerate(rooms) if room in item.path.parts), len(rooms))
 
-    compile_most = [item for item in items if place(item, COMPILES) < len(COMPILES)]
-    others = [item for item in items if place(item, COMPILES) == len(COMPILES)]
+    browsing = [item for item in items if item.path.name.endswith("browser.py")]
+    rest = [item for item in items if not item.path.name.endswith("browser.py")]
+    compile_most = [item for item in rest if place(item, COMPILES) < len(COMPILES)]
+    others = [item for item in rest if place(item, COMPILES) == len(COMPILES)]
     compile_most.sort(key=lambda item: place(item, COMPILES))
     others.sort(key=lambda item: place(item, NEEDS_FEW))
-    half = len(items) // 2
-    items[:] = others[:half] + compile_most + others[half:]
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "2"))
+    before = max(len(items) // workers - len(browsing), 0)
+    items[:] = browsing + others[:before] + compile_most + others[before:]
 
 
 # What a required job must test, by the words of the reason with which tests of it are skipped.
