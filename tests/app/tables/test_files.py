@@ -282,7 +282,7 @@ def test_files_are_replaced_by_force_only(tmp_path):
         ("a.csv", b"", "is empty"),
         ("a.csv", b" \n\n", "is empty"),
         ("a.csv", b"\xef\xbb\xbf", "is empty"),
-        ("a.csv", b"\x89PNG\r\n\x1a\n\x00\x00", "is a binary file"),
+        ("a.csv", b"\x89PNG\r\n\x1a\n\x00\x00", "is a picture, not a table"),
         ("a.csv", b"a,b\n1,2,3\n", "has 3 fields in record 2 but 2 in its header"),
         ("a.csv", b"a,a\n1,2\n", "has two columns called 'a'"),
         ("a.jsonl", b"{1}\n", "is not JSON in line 1"),

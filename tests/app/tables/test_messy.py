@@ -143,7 +143,7 @@ def cars():
             "",
             ["brackets mean minus", "'unknown' (4) were taken as labels", "--missing unknown"],
         ),
-        (codes, "", ["Left out: 'empty' (empty), 'constant' (constant)"]),
+        (codes, "", ["Left out: 'id' (identifier), 'empty' (empty), 'constant' (constant)"]),
         (nested, "", ["Left out: 'id' (identifier)"]),
         (orders, "", ["The table is in sheet 'Data 2024'"]),
         (orders, "--sheet 2", ["'note': 1 formula has no value stored and is missing"]),

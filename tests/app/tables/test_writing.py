@@ -165,7 +165,7 @@ def test_sheets_are_named(tmp_path):
     assert back["Data"]["D1"].value == "z"
     assert back["Sheet"]["A1"].value is None
     book = openpyxl.load_workbook(tmp_path / "a.xlsx")
-    for row in (["notes", "by"], ["none", "me"], ["one", "you"]):
+    for row in (["notes", "by", "on"], ["none", "me", "Monday"], ["one", "you", "Friday"]):
         book["Sheet"].append(row)
     book.save(tmp_path / "c.xlsx")
     with pytest.raises(ValueError, match="but its sheet 'Data' has: use sheet='Data'"):

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from transduce.app.tables.columns import ColumnReading
 from transduce.app.tables.decimal_signs import sign_of_table
-from transduce.app.tables.encodings import decode
+from transduce.app.tables.encodings import STRAY, decode, decode_keeping, readable
 from transduce.app.tables.formats import Format, Original, Table
 from transduce.app.tables.layout import AUTOMATIC, Layout, LayoutRequest, find_layout
 from transduce.app.tables.numbers import (
@@ -33,6 +33,9 @@ from transduce.core.types import AnyArray, ColumnName
 from transduce.core.words import counted
 
 DELIMITERS = (",", ";", "\t", "|")
+BLANK = " "  # blanks between fields, which may be aligned
+BLANKS = "  "  # at least two of them, so that single ones stand in fields
+_RULE = re.compile(r"[\s|+:=-]*-{3}[\s|+:=-]*")  # a line below names, as databases print it
 _LONGEST_FIELD = 2**27
 _SNIFFED = 65536  # signs of a text in which its delimiter is looked for
 _COMPARED_RECORDS = 1000  # with which the first line is compared to see whether it holds names
@@ -186,7 +189,8 @@ def read_delimited(
     content: bytes, delimiter: str | None = None, request: LayoutRequest = AUTOMATIC
 ) -> tuple[pd.DataFrame, DelimitedText]:
     """Return a typed table and the text that it came from."""
-    text, encoding, mark = decode(content)
+    as_stored, encoding, mark = decode_keeping(content)
+    text = readable(as_stored)
     if not text.strip():
         raise ValueError("is empty: there is no table in it")
     stated = _STATED_DELIMITER.match(text)
@@ -194,6 +198,15 @@ def read_delimited(
         delimiter = stated[1]
     delimiter = delimiter or sniff_delimiter(text)
     records = list(_records(text, delimiter))
+    if text is not as_stored:
+        records = _with_stray_bytes(records, as_stored)
+    if delimiter == "|":
+        records = [
+            _Record(record.text, []) if _RULE.fullmatch(record.text) else record
+            for record in records
+        ]
+    if delimiter == BLANK:
+        records = _with_name_of_names(records)
     if stated is not None:
         records[0] = _Record(records[0].text, [])  # sep=; is no row of the table
     full = [record for record in records if record.fields]
@@ -232,7 +245,7 @@ def read_delimited(
         kind=TSV.name if delimiter == "\t" else CSV.name,
         columns=None if is_whole else layout.columns,
         surroundings=_surroundings(records, layout),
-        layout_notes=tuple(layout.notes),
+        layout_notes=(*_notes_on_text(as_stored, delimiter), *layout.notes),
         lines=_first_lines(records, layout.rows),
     )
     return frame, original
@@ -253,6 +266,45 @@ def first_records(content: bytes, n_records: int) -> list[tuple[int, list[str]]]
         if len(found) == n_records:
             break
     return found
+
+
+def _with_stray_bytes(records: list[_Record], as_stored: str) -> list[_Record]:
+    """Return records whose texts have the bytes that are no UTF-8 as they are stored."""
+    stored = []
+    end = 0
+    for record in records:
+        start = end
+        end += len(record.text)
+        stored.append(_Record(as_stored[start:end], record.fields))
+    return stored
+
+
+def _notes_on_text(as_stored: str, delimiter: str) -> list[str]:
+    """Return what is unusual in how a text is written."""
+    notes = []
+    stray = STRAY.search(as_stored)
+    if stray is not None:
+        n_bytes = len(STRAY.findall(as_stored))
+        around = readable(as_stored[max(stray.start() - 12, 0) : stray.end() + 12])
+        word = re.split(r"[\s,;|\"]", around[:12])[-1] + re.split(r"[\s,;|\"]", around[12:])[0]
+        notes.append(
+            f"The file is UTF-8 except for {counted(n_bytes, 'byte')}, read as Windows-1252, "
+            f"such as in {word!r}; the file's own bytes stay as they are."
+        )
+    if delimiter in (BLANK, BLANKS):
+        notes.append("Fields are separated by blanks.")
+    return notes
+
+
+def _with_name_of_names(records: list[_Record]) -> list[_Record]:
+    """Return records of which the first has an empty name for the names of rows, as R has it."""
+    full = [place for place, record in enumerate(records) if record.fields]
+    header = records[full[0]]
+    n_names = len(header.fields)
+    if len(full) < 2 or any(len(records[place].fields) != n_names + 1 for place in full[1:]):
+        return records
+    named = _Record(header.text, ["", *header.fields])
+    return [named if record is header else record for record in records]
 
 
 def _has_no_names(full: list[_Record], layout: Layout, request: LayoutRequest) -> bool:
@@ -337,9 +389,28 @@ def sniff_delimiter(text: str) -> str:
     }
     if usual:
         return max(usual, key=lambda delimiter: usual[delimiter])
+    for delimiter in (BLANKS, BLANK):
+        if _is_cut_by_blanks(start, delimiter):
+            return delimiter
     # Where no delimiter fits all, it is the one most frequent in the header.
     header = start.partition("\n")[0]
     return max(DELIMITERS, key=header.count)
+
+
+def _is_cut_by_blanks(text: str, delimiter: str) -> bool:
+    """Return whether blanks cut lines into as many fields, of which some are all numbers."""
+    if any(sign in text.partition("\n")[0] for sign in DELIMITERS):
+        return False
+    records = [record.fields for record in _records(text, delimiter) if record.fields][:100]
+    if len(records) < 3:
+        return False
+    widths = [len(fields) for fields in records]
+    width = max(set(widths[1:]), key=widths[1:].count)
+    rows = [fields for fields in records[1:] if len(fields) == width]
+    fits = widths[0] in (width, width - 1) and len(rows) >= 0.9 * (len(records) - 1)
+    if width < 3 or not fits:
+        return False
+    return any(_are_figures([fields[place] for fields in rows]) for place in range(width))
 
 
 def _usual_count(text: str, delimiter: str) -> tuple[int, float]:
@@ -353,11 +424,18 @@ def _usual_count(text: str, delimiter: str) -> tuple[int, float]:
 
 def split_record(record: str, delimiter: str) -> list[str]:
     """Return the fields of one record."""
+    record = readable(record)
+    if delimiter in (BLANK, BLANKS):
+        return _cut_by_blanks(record, delimiter)
     return next(csv.reader(io.StringIO(record, newline=""), delimiter=delimiter))
 
 
 def _records(text: str, delimiter: str) -> Iterator[_Record]:
     """Yield each record; blank lines have no fields."""
+    if delimiter in (BLANK, BLANKS):
+        for line in io.StringIO(text, newline=""):
+            yield _Record(line, _cut_by_blanks(line, delimiter))
+        return
     if '"' not in text and text.count("\r") == text.count("\r\n"):
         yield from _plain_records(text, delimiter)
         return
@@ -375,6 +453,16 @@ def _records(text: str, delimiter: str) -> Iterator[_Record]:
         yield record
 
 
+def _cut_by_blanks(line: str, delimiter: str) -> list[str]:
+    """Return the fields of a line between blanks; none if there is nothing else in it."""
+    line = line.strip()
+    if not line:
+        return []
+    if delimiter == BLANKS:
+        return re.split(r"\s{2,}", line)
+    return next(csv.reader([line], delimiter=BLANK, skipinitialspace=True))
+
+
 def _plain_records(text: str, delimiter: str) -> Iterator[_Record]:
     """Yield each record of a text without quotation marks: a line each, in half the time."""
     *lines, last = text.split("\n")
@@ -387,6 +475,8 @@ def _plain_records(text: str, delimiter: str) -> Iterator[_Record]:
 
 def _is_open(record: str, delimiter: str) -> bool:
     """Return whether a record ends inside a quoted field: one after it would be a part of it."""
+    if delimiter in (BLANK, BLANKS):
+        return False
     with_another = io.StringIO(f"{record.rstrip()}\nanother", newline="")
     return len(list(csv.reader(with_another, delimiter=delimiter))) == 1
 
@@ -542,7 +632,7 @@ def append_columns(original: DelimitedText, new: pd.DataFrame, file: BinaryIO) -
     if not original.ends:
         line_ends[-1] = ""
     for line, line_end in zip(lines, line_ends, strict=True):
-        file.write(f"{line}{line_end}".encode(original.encoding))
+        file.write(f"{line}{line_end}".encode(original.encoding, "surrogateescape"))
 
 
 def _lines_with_additions(original: DelimitedText, additions: list[str]) -> list[str]:
@@ -592,6 +682,10 @@ def _write_records(file: BinaryIO, records: Iterator[list[str]], delimiter: str)
 
 def _joined_fields(fields: list[str], delimiter: str) -> str:
     """Return fields as one record, quoted where they must be."""
+    if delimiter in (BLANK, BLANKS):  # an empty field would be none
+        fields = [" ".join(field.split()) or "NA" for field in fields]
+    if delimiter == BLANKS:
+        return BLANKS.join(fields)
     buffer = io.StringIO()
     csv.writer(buffer, delimiter=delimiter, lineterminator="").writerow(fields)
     return buffer.getvalue()

@@ -16,10 +16,11 @@ import pandas as pd
 from transduce.app.tables.arrow_tables import FEATHER, PARQUET
 from transduce.app.tables.columns import check_once
 from transduce.app.tables.databases import database_address, read_database, write_database
-from transduce.app.tables.delimited import CSV, TSV
+from transduce.app.tables.delimited import CSV, DELIMITERS, TSV
 from transduce.app.tables.formats import Format, Table, split_ending, unpacked_size
 from transduce.app.tables.json_tables import JSON, JSON_LINES
 from transduce.app.tables.layout import AUTOMATIC, LayoutRequest
+from transduce.app.tables.other_kinds import entries_of, refuse_other_kinds
 from transduce.app.tables.read_only import (
     ODS,
     OLE_SIGNATURE,
@@ -249,15 +250,21 @@ def _recognize(content: bytes, named: Format | None) -> tuple[Format, bytes]:
         refuse_password(content)
         return XLS, content
     if content.startswith(b"\x1f\x8b"):
-        content = gzip.decompress(content)
-    elif content.startswith(b"PK\x03\x04") and not (named and named.archive_entry):
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            entries = [entry for entry in archive.namelist() if not entry.endswith("/")]
+        try:
+            content = gzip.decompress(content)
+        except EOFError as error:
+            raise ValueError(
+                "cannot be read, as it was cut off: copy or download it again"
+            ) from error
+    elif content.startswith(b"PK\x03\x04"):
+        with _opened_archive(content) as archive:
+            entries = entries_of(archive)
             for table_format in FORMATS:
                 if table_format.archive_entry and table_format.archive_entry in entries:
                     return table_format, content
             if len(entries) != 1:
-                raise ValueError(f"holds {len(entries)} files: pack one table alone")
+                listed = ", ".join(entries[:3])
+                raise ValueError(f"holds {len(entries)} files ({listed}): pack one table alone")
             content = archive.read(entries[0])
             named = format_named_by(entries[0]) or named
     for table_format in FORMATS:
@@ -265,12 +272,26 @@ def _recognize(content: bytes, named: Format | None) -> tuple[Format, bytes]:
             return table_format, content
     if not content.strip():
         raise ValueError("is empty: there is no table in it")
+    refuse_other_kinds(content)
+    is_sheet = named is not None and (named.archive_entry or named is XLS)
+    if is_sheet and any(sign.encode() in content.partition(b"\n")[0] for sign in DELIMITERS):
+        named = None  # delimited text that was called .xls
     if named is not None:
         return named.refined(content), content
     for table_format in FORMATS:
         if table_format.recognizes(content):
             return table_format, content
     return CSV, content
+
+
+def _opened_archive(content: bytes) -> zipfile.ZipFile:
+    """Return an archive; a ValueError if it is not whole."""
+    try:
+        return zipfile.ZipFile(io.BytesIO(content))
+    except zipfile.BadZipFile as error:
+        raise ValueError(
+            "cannot be read, as it is damaged or was cut off: copy or download it again"
+        ) from error
 
 
 # ----------------------------------------------------------------------------------------- writing

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
@@ -16,6 +17,8 @@ from transduce.app.tables.layout import AUTOMATIC, LayoutRequest
 from transduce.app.tables.whole_numbers import with_all_digits
 
 _BLANKS = re.compile(r"[ \t\r\n]*")  # between the entries of a JSON array
+_LISTS = re.compile(r"\s*\[\s*\[")
+_DEEPEST = 3  # objects in objects in which a table is looked for
 _BEFORE_TEXT = b"\xef\xbb\xbf \t\r\n"
 
 
@@ -25,6 +28,13 @@ class JsonObjects(Original):
 
     texts: list[str]
     kind: str
+    before: str = ""  # what stands in the file before its array, if the array is in an object
+    after: str = ""
+    reading_notes: tuple[str, ...] = ()
+
+    def notes(self, table: Table) -> list[str]:
+        """Return where the table is in the file, if it is not all of it."""
+        return list(self.reading_notes)
 
     def exact_columns(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return the columns for another format: whole numbers with all their digits."""
@@ -52,7 +62,10 @@ class _JsonFormat(Format):
             texts = list(map(extended_object, table.original.texts, additions))
         else:
             texts = _row_texts(table.joined_with(new))
-        file.write(self.text_of_file(texts).encode())
+        text = self.text_of_file(texts)
+        if isinstance(table.original, JsonObjects) and table.original.before:
+            text = f"{table.original.before}{text.rstrip()}{table.original.after}"
+        file.write(text.encode())
 
     def text_of_file(self, texts: list[str]) -> str:
         """Return the text of a file with these objects."""
@@ -81,6 +94,8 @@ class JsonArrayFormat(_JsonFormat):
     ) -> tuple[pd.DataFrame, Original]:
         """Return the objects of an array as a table."""
         text, _encoding, _mark = decode(content)
+        if _LISTS.match(text):
+            return _table_of_lists(text)
         rows, texts = _array_entries(text)
         return _frame_of(rows), JsonObjects(texts, self.name)
 
@@ -104,6 +119,12 @@ class JsonLinesFormat(_JsonFormat):
     ) -> tuple[pd.DataFrame, Original]:
         """Return the objects of the lines that are not blank as a table."""
         text, _encoding, _mark = decode(content)
+        whole = _whole_object(text)
+        if whole is not None:
+            table = _table_in_object(text, whole)
+            if table is not None:
+                return table
+            return _frame_of([whole]), JsonObjects([text.strip()], JSON_LINES.name)
         rows: list[dict[str, Any]] = []
         texts: list[str] = []
         for number, line in enumerate(text.split("\n"), start=1):
@@ -119,6 +140,107 @@ class JsonLinesFormat(_JsonFormat):
 
 JSON = JsonArrayFormat()
 JSON_LINES = JsonLinesFormat()
+
+
+def _whole_object(text: str) -> dict[str, Any] | None:
+    """Return the one object that a text holds; None if it holds objects line by line."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    try:
+        json.loads(lines[0])
+        if len(lines) > 1:
+            return None
+    except json.JSONDecodeError:
+        pass
+    try:
+        whole = json.loads(text)
+    except json.JSONDecodeError:
+        return None
+    return whole if isinstance(whole, dict) else None
+
+
+def _table_in_object(text: str, whole: dict[str, Any]) -> tuple[pd.DataFrame, JsonObjects] | None:
+    """Return the table in an object, as programs and servers write one; None if it is a row."""
+    columns = whole.get("columns")
+    data = whole.get("data")
+    if isinstance(columns, list) and isinstance(data, list) and _are(data, list):
+        return _made_table([dict(zip(map(str, columns), row, strict=False)) for row in data])
+    found = list(_arrays_in(text, _after_blanks(text, 0), ""))
+    if found:
+        name, start, end = max(found, key=lambda place: place[2] - place[1])
+        rows, texts = _array_entries(text[start:end])
+        note = f"The table is in {name!r} of the file; all else there stays as it is."
+        original = JsonObjects(texts, JSON.name, text[:start], text[end:], (note,))
+        return _frame_of(rows), original
+    values = list(whole.values())
+    if values and _are(values, list):
+        lengths = set(map(len, values))
+        if len(lengths) == 1 and len(values) > 1 and lengths != {0}:
+            cells = zip(*values, strict=True)
+            return _made_table([dict(zip(whole, row, strict=True)) for row in cells])
+    if len(values) > 1 and _are(values, dict):
+        return _table_of_objects(whole)
+    return None
+
+
+def _are(values: list[Any], kind: type) -> bool:
+    return bool(values) and all(isinstance(value, kind) for value in values)
+
+
+def _arrays_in(text: str, start: int, above: str, depth: int = 1) -> Iterator[tuple[str, int, int]]:
+    """Yield name, start and end of each array of objects in the object at a place of a text."""
+    decoder = json.JSONDecoder()
+    place = _after_blanks(text, start + 1)
+    while not text.startswith("}", place):
+        key, place = decoder.raw_decode(text, place)
+        begin = _after_blanks(text, _after_blanks(text, place) + 1)
+        value, end = decoder.raw_decode(text, begin)
+        name = f"{above}{key}"
+        if isinstance(value, list) and _are(value, dict):
+            yield name, begin, end
+        elif isinstance(value, dict) and depth < _DEEPEST:
+            yield from _arrays_in(text, begin, f"{name}.", depth + 1)
+        place = _after_blanks(text, end)
+        if text.startswith(",", place):
+            place = _after_blanks(text, place + 1)
+
+
+def _table_of_objects(whole: dict[str, Any]) -> tuple[pd.DataFrame, JsonObjects] | None:
+    """Return a table whose columns, or whose rows, are objects by name."""
+    inner = list(next(iter(whole.values())))
+    if not inner or any(set(value) != set(inner) for value in whole.values()):
+        return None
+    if all(name.isdigit() for name in inner):
+        return _made_table([{key: whole[key][name] for key in whole} for name in inner])
+    if all(name.isdigit() for name in whole):
+        return _made_table(list(whole.values()))
+    if len(whole) < 3 or any(isinstance(cell, dict) for cell in whole[next(iter(whole))].values()):
+        return None
+    key = next(name for name in ("key", "name of row", "key of row") if name not in inner)
+    return _made_table([{key: name, **row} for name, row in whole.items()])
+
+
+def _table_of_lists(text: str) -> tuple[pd.DataFrame, JsonObjects]:
+    """Return an array of arrays as a table: the first holds the names if it holds texts alone."""
+    try:
+        rows = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise _not_json(text, error.pos, error.msg) from error
+    if not _are(rows, list) or len({len(row) for row in rows}) != 1 or not rows[0]:
+        raise ValueError("holds arrays that are no rows of a table: each must be as long")
+    names = [f"column {place + 1}" for place in range(len(rows[0]))]
+    has_names = _are(rows[0], str) and len(set(rows[0])) == len(rows[0])
+    if has_names and any(not _are(row, str) for row in rows[1:]):
+        names = rows.pop(0)
+    return _made_table([dict(zip(names, row, strict=True)) for row in rows])
+
+
+def _made_table(rows: list[dict[str, Any]]) -> tuple[pd.DataFrame, JsonObjects]:
+    """Return rows as a table whose new file holds an object a row."""
+    if not rows:
+        raise ValueError("is empty: there is no table in it")
+    texts = [json.dumps(row, ensure_ascii=False) for row in rows]
+    note = "The file keeps its table by columns or lists; the new file has an object for each row."
+    return _frame_of(rows), JsonObjects(texts, JSON.name, reading_notes=(note,))
 
 
 def json_object(line: str, number: int) -> dict[str, Any]:

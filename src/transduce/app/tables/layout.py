@@ -7,13 +7,15 @@ fills its first cell alone, names are texts above data, a total sums or averages
 
 from __future__ import annotations
 
+import datetime as dt
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
+from transduce.core.types import Array
 from transduce.core.words import OptionError, counted, option, quoted
 
 Cell = object  # a text, a number, a date, None if it is empty
@@ -25,11 +27,20 @@ LOOKED_AT = 200  # rows that tell how wide a table is
 SPARSE = 0.5  # a row with fewer cells than this share of a usual one may be a title
 NEARLY_EQUAL = 1e-6  # relative difference up to which a number is the sum of others
 TOTALS = re.compile(
-    r"(grand |sub)?(total|sum|mean|average|avg|median|count|n)\b.*|"
-    r"(gesamt|summe|mittelwert|durchschnitt|insgesamt|moyenne|somme|totale?|media|suma|promedio)"
+    r"(grand |sub-?)?(total|sum|mean|average|avg|median|count|n)\b.*|"
+    r"(sd|s\.d\.|std|stdev|stddev|se|sem|min|max|minimum|maximum|var|variance)\b.*|"
+    r"(gesamt|summe|mittelwert|durchschnitt|insgesamt|moyenne|somme|totale?|media|suma|promedio|"
+    r"standardabweichung|zwischensumme|ecart.type|écart.type)"
     r"\b.*",
     re.IGNORECASE,
 )
+FOOTNOTE = re.compile(
+    r"[*†‡§#¹²³]|(notes?|source|quelle|anmerkung|hinweis|legend|legende|remark|footnote)s?\b",
+    re.IGNORECASE,
+)
+SMALL_SHEET = 20_000  # rows up to which totals are also looked for between the rows
+FEWEST_SUMMED = 3  # rows whose sum or mean a row may be
+FEWEST_DESCRIBED = 3  # columns of numbers above which a row of texts describes them
 _NUMBER = re.compile(r"[-+(]?\s*[\d.,'\s]*\d[\d.,'\s]*\s*[%)]?")
 
 
@@ -143,8 +154,13 @@ def find_layout(rows: Rows, request: LayoutRequest = AUTOMATIC) -> Layout:
     if request.last is None:
         last = _find_end(rows, first, last, notes)
     data = [row for row in range(first, last + 1) if has_value(rows[row])]
+    n_data = len(data)
+    data = _without_names(rows, header, data, notes)
+    if request.first is None and request.last is None:
+        data = _without_totals(rows, data, notes)
+        _note_on_sums(rows, data, notes)
     # A line of text without a sign is no row; one of a sheet, or of delimiters alone, is blank.
-    n_blank = sum(len(rows[row]) > 0 for row in range(first, last + 1)) - len(data)
+    n_blank = sum(len(rows[row]) > 0 for row in range(first, last + 1)) - n_data
     if n_blank:
         notes.append(f"{counted(n_blank, 'blank row')} between others were left out.")
     columns = _find_columns(rows, header.rows, data)
@@ -199,24 +215,64 @@ def _find_header(rows: Rows, request: LayoutRequest, notes: list[str]) -> Header
             )
         return Header(request.header - 1)
     width = _usual_width(rows)
-    first = _first_wide_row(rows, width)
-    if first is not None and _is_group_row(rows, first):
+    start = _count_comments(rows, width)
+    first = _first_wide_row(rows, width, start)
+    if first is None:
+        first = start
+    elif _is_group_row(rows, first):
         first += 1
-    if not first:
-        return _with_units(rows, Header(0), notes)
-    if not _looks_like_names(rows, first, width):
-        return Header(0)
+    if first == 0:
+        return _with_second_row(rows, Header(0), notes)
+    if first > start and not _looks_like_names(rows, first, width):
+        first = start
     header = Header(first)
-    if _is_group_row(rows, first - 1):
+    if first > start and _is_group_row(rows, first - 1):
         header = Header(first, groups=first - 1)
         notes.append(f"Names of columns begin with those of their groups, in row {first}.")
     above = [place for place in range(header.rows[0]) if has_value(rows[place])]
     if above:
+        were = "was" if len(above) == 1 else "were"
         notes.append(
             f"{counted(len(above), 'row')} above the names of the columns, which are in row "
-            f"{first + 1}, were left out; {option('header', 1)} takes the first row instead."
+            f"{first + 1}, {were} left out; {option('header', 1)} takes the first row instead."
         )
-    return _with_units(rows, header, notes)
+    return _with_second_row(rows, header, notes)
+
+
+def _count_comments(rows: Rows, width: int) -> int:
+    """Return how many rows at the beginning are comments, as ``# made by``, and no names."""
+    n_rows = 0
+    for place, row in enumerate(rows[:MOST_ABOVE]):
+        filled = filled_places(row)
+        if filled and not str(row[filled[0]]).strip().startswith(("#", "//")):
+            break
+        is_as_wide = len(filled) == width
+        if filled and is_as_wide and not _heads_numbers(rows, place + 1):
+            break
+        if filled:
+            n_rows = place + 1
+    return n_rows if n_rows < len(rows) else 0
+
+
+def _numeric_columns(rows: Rows, start: int) -> list[int]:
+    """Return the columns that hold numbers alone in the rows from `start` on."""
+    below = rows[start : start + 10]
+    width = max(map(len, below), default=0)
+    numeric = []
+    for column in range(width):
+        cells = [row[column] for row in below if _has_cell(row, column)]
+        if len(cells) >= FEWEST_SUMMED and all(map(is_number, cells)):
+            numeric.append(column)
+    return numeric
+
+
+def _heads_numbers(rows: Rows, place: int) -> bool:
+    """Return whether a row has a name above every column of numbers, of which there are some."""
+    if place >= len(rows):
+        return False
+    numeric = _numeric_columns(rows, place + 1)
+    row = rows[place]
+    return bool(numeric) and all(column < len(row) and _is_name(row[column]) for column in numeric)
 
 
 def _usual_width(rows: Rows) -> int:
@@ -226,11 +282,11 @@ def _usual_width(rows: Rows) -> int:
     return int(np.median(counts))
 
 
-def _first_wide_row(rows: Rows, width: int) -> int | None:
+def _first_wide_row(rows: Rows, width: int, start: int = 0) -> int | None:
     """Return the first row that is no title; None if every row could be one."""
     if width < 2:
         return None
-    for place, row in enumerate(rows[:MOST_ABOVE]):
+    for place, row in enumerate(rows[start:MOST_ABOVE], start=start):
         filled = filled_places(row)
         if len(filled) > SPARSE * width:
             return place
@@ -246,6 +302,9 @@ def _looks_like_names(rows: Rows, place: int, width: int) -> bool:
     cells = [rows[place][column] for column in filled_places(rows[place])]
     n_names = sum(_is_name(cell) for cell in cells)
     texts = [str(cell).strip().casefold() for cell in cells]
+    if place > 0 and _is_group_row(rows, place - 1):
+        groups = _carried_right(_row_texts(rows[place - 1], filled_places(rows[place])))
+        texts = [f"{group} {text}" for group, text in zip(groups, texts, strict=True)]
     below = rows[place + 1 : place + 4]
     as_wide = [len(filled_places(row)) > SPARSE * width for row in below]
     different = len(set(texts)) >= 0.8 * len(texts)
@@ -265,6 +324,44 @@ def _is_group_row(rows: Rows, place: int) -> bool:
     return all(map(_is_name, texts)) and all(map(_is_name, names)) and max(filled) <= max(below)
 
 
+def _with_second_row(rows: Rows, header: Header, notes: list[str]) -> Header:
+    """Return the header with the row below the names, if that belongs to it.
+
+    It may hold units, the names below those of groups, or descriptions.
+    """
+    assert header.names is not None
+    with_units = _with_units(rows, header, notes)
+    if with_units.units is not None or header.groups is not None:
+        return with_units
+    names = header.names
+    place = names + 1
+    if place + FEWEST_SUMMED >= len(rows):
+        return header
+    numeric = _numeric_columns(rows, place + 1)
+    upper = filled_places(rows[names])
+    lower = filled_places(rows[place])
+    if len(numeric) < 2 or not all(_is_name(rows[place][column]) for column in lower):
+        return header
+    if not set(numeric) <= set(lower):
+        return header
+    columns = sorted({*upper, *lower})
+    both = _grouped_names(_row_texts(rows[names], columns), _row_texts(rows[place], columns))
+    if len(set(both)) < len(both):
+        return header
+    of_groups = _row_texts(rows[names], upper)
+    is_split = len(set(of_groups)) < len(of_groups) or not set(lower) <= set(upper)
+    if is_split:
+        notes.append(f"Names of columns begin with those of their groups, in row {names + 1}.")
+        return Header(place, groups=names)
+    texts = {str(rows[place][column]).strip().casefold() for column in numeric}
+    if len(numeric) < FEWEST_DESCRIBED or len(texts) < len(numeric):
+        return header
+    notes.append(
+        f"Row {place + 1} holds texts above columns of numbers and was left out as a description."
+    )
+    return header._replace(units=place)
+
+
 def _with_units(rows: Rows, header: Header, notes: list[str]) -> Header:
     """Return the header with the row below the names, if it holds their units."""
     assert header.names is not None
@@ -274,13 +371,19 @@ def _with_units(rows: Rows, header: Header, notes: list[str]) -> Header:
     below = rows[place + 1 : place + 11]
     n_numeric = 0
     n_units = 0
+    n_short = 0
     for column in filled_places(rows[header.names]):
         cells = [row[column] for row in below if _has_cell(row, column)]
         if len(cells) < 3 or not all(map(is_number, cells)):
             continue
-        n_numeric += 1
         unit = rows[place][column] if column < len(rows[place]) else None
+        if isinstance(unit, str) and unit.strip() in _NO_UNIT:
+            continue
+        n_numeric += 1
+        n_short += isinstance(unit, str) and unit.strip() in _SHORT_UNITS
         n_units += isinstance(unit, str) and _is_unit(unit)
+    if n_units:  # y and a are years beside other units, and answers alone
+        n_units += n_short
     if not n_numeric or n_units < 0.7 * n_numeric:
         return header
     notes.append(f"Row {place + 1} holds units, not data, and was left out.")
@@ -291,9 +394,12 @@ _UNIT = re.compile(r"[\[(].{1,15}[\])]|[^\W\d]{1,8}(/[\w³²]{1,8})+|%|°[CF]", 
 _PLAIN_UNITS = {
     *("m", "cm", "mm", "km", "nm", "µm", "m²", "m³", "g", "kg", "mg", "µg", "ng", "pg", "t"),
     *("l", "ml", "dl", "fl", "s", "ms", "min", "h", "d", "yr", "years", "days", "K", "Pa", "kPa"),
+    *("L", "mL", "dL", "fL", "mo", "wk", "weeks", "months", "Jahre", "ans", "°"),
     *("bar", "V", "mV", "A", "mA", "W", "kW", "kWh", "Hz", "kHz", "J", "kJ", "kcal", "mol"),
     *("mmol", "µmol", "M", "mM", "µM", "U", "IU", "mmHg", "bpm", "EUR", "USD", "GBP", "CHF"),
 }
+_SHORT_UNITS = {"y", "a"}
+_NO_UNIT = {"-", "--", "–", "—", "/", "1"}
 
 
 def _is_unit(text: str) -> bool:
@@ -305,11 +411,12 @@ def _make_names(rows: Rows, header: Header, columns: list[int], notes: list[str]
     """Return a name for each column, after the name of its group if it has one."""
     if header.names is None:
         return [f"column {place + 1}" for place in range(len(columns))]
-    names = [_cell_text(rows[header.names], column) for column in columns]
+    names = _row_texts(rows[header.names], columns)
     if header.groups is not None:
-        groups = _carried_right([_cell_text(rows[header.groups], column) for column in columns])
-        pairs = zip(groups, names, strict=True)
-        names = [f"{group.strip()} {name.strip()}".strip() for group, name in pairs]
+        names = _grouped_names(_row_texts(rows[header.groups], columns), names)
+    stripped = [name.strip() for name in names]
+    if len(set(stripped)) == len(set(names)):
+        names = stripped
     unnamed = [place for place, name in enumerate(names) if not name.strip()]
     for place in unnamed:
         names[place] = f"column {columns[place] + 1}"
@@ -319,12 +426,32 @@ def _make_names(rows: Rows, header: Header, columns: list[int], notes: list[str]
     return names
 
 
+def _grouped_names(groups: list[str], names: list[str]) -> list[str]:
+    """Return names of columns after those of their groups; a name may fill both rows, merged."""
+    carried = ""
+    grouped = []
+    for group, name in zip(groups, names, strict=True):
+        if group and not name:
+            carried = ""
+            grouped.append(group.strip())
+        else:
+            carried = group or carried
+            grouped.append(f"{carried.strip()} {name.strip()}".strip())
+    return grouped
+
+
+def _row_texts(row: Sequence[Cell], columns: Sequence[int]) -> list[str]:
+    return [_cell_text(row, column) for column in columns]
+
+
 def _cell_text(row: Sequence[Cell], column: int) -> str:
     if column >= len(row) or is_empty(row[column]):
         return ""
     cell = row[column]
     if isinstance(cell, float) and cell.is_integer():
         cell = int(cell)
+    if isinstance(cell, dt.datetime) and cell.time() == dt.time():
+        cell = cell.date()
     return str(cell)
 
 
@@ -348,10 +475,10 @@ def _find_end(rows: Rows, first: int, last: int, notes: list[str]) -> int:
     width = _usual_width(rows[first : last + 1] or rows)
     end = last
     if width >= 3:
-        for place in range(last, max(first + 2, last - MOST_BELOW), -1):
+        end = _before_other_table(rows, first, last, width)
+        for place in range(end, max(first + 2, last - MOST_BELOW), -1):
             filled = filled_places(rows[place])
-            is_note = len(filled) == 1 and isinstance(rows[place][filled[0]], str)
-            if not filled or (is_note and not is_number(rows[place][filled[0]])):
+            if not filled or _is_note(rows, first, place, width):
                 end = place - 1
                 continue
             if not _is_total(rows, first, place):
@@ -363,37 +490,217 @@ def _find_end(rows: Rows, first: int, last: int, notes: list[str]) -> int:
     if left_out:
         place = left_out[0]
         cell = rows[place][filled_places(rows[place])[0]]
+        were = "was" if len(left_out) == 1 else "were"
         notes.append(
             f"{counted(len(left_out), 'row')} below the data, from row {place + 1} "
-            f"({quoted(cell, 30)}) on, were left out as totals or notes; "
+            f"({quoted(cell, 30)}) on, {were} left out as totals or notes; "
             f"{option('rows', f'{first + 1}:{last + 1}')} keeps them."
         )
     return end
 
 
+def _before_other_table(rows: Rows, first: int, last: int, width: int) -> int:
+    """Return the last row before a blank one below which a narrower table of its own stands."""
+    numeric = set(_numeric_columns(rows, first))
+    for place in range(last - 1, max(first + 2, last - MOST_BELOW), -1):
+        if filled_places(rows[place]):
+            continue
+        below = [row for row in rows[place + 1 : last + 1] if filled_places(row)]
+        narrow = all(len(filled_places(row)) <= SPARSE * width for row in below)
+        if not narrow:
+            return last
+        head = below[0]
+        texts = [column for column in filled_places(head) if _is_name(head[column])]
+        if len(filled_places(head)) > 1 and numeric & set(texts):
+            return place - 1
+    return last
+
+
+def _is_note(rows: Rows, first: int, place: int, width: int) -> bool:
+    """Return whether a row below the data is a footnote: a text alone, or one with a mark."""
+    row = rows[place]
+    filled = filled_places(row)
+    cell = row[filled[0]]
+    if not isinstance(cell, str) or is_number(cell):
+        return False
+    text = cell.strip()
+    is_short = len(filled) < width
+    if is_short and FOOTNOTE.match(text) is not None:
+        return True
+    if len(filled) > 1:
+        is_cut = len(row) < len(rows[place - 1])
+        return is_short and is_cut and len(text.split()) > 2
+    # A row that has nothing but its number, as P31 below P30, is a row with empty cells.
+    column = filled[0]
+    above = [
+        other[column]
+        for other in rows[max(place - 20, first) : place]
+        if _has_cell(other, column) and not _says_total(other)
+    ]
+    return _pattern(text) not in {_pattern(str(other)) for other in above}
+
+
+def _pattern(text: str) -> str:
+    """Return the kinds of signs of a text, as ``a0`` for P31."""
+    return re.sub(r"\d+", "0", re.sub(r"[^\W\d_]+", "a", text.strip()))
+
+
 def _is_total(rows: Rows, first: int, place: int) -> bool:
     """Return whether a row sums or averages those above it, or says so beside a blank row."""
     row = rows[place]
-    filled = filled_places(row)
-    label = row[filled[0]]
-    says_so = isinstance(label, str) and TOTALS.fullmatch(label.strip()) is not None
-    numbers = [column for column in filled if _as_number(row[column]) is not None]
-    if not numbers or not says_so:
+    numbers = _numbers_in(row)
+    if not numbers:
         return False
-    n_matching = 0
-    for column in numbers:
-        above = [_as_number(other[column]) for other in rows[first:place] if column < len(other)]
-        values = np.array([value for value in above if value is not None])
-        value = _as_number(row[column])
-        if len(values) and value is not None and _sums_up(value, values):
-            n_matching += 1
+    if not _says_total(row):
+        return _is_without_label(rows, first, place) and _sums_exactly(rows, first, place)
     after_blank = not filled_places(rows[place - 1])
-    return after_blank or n_matching >= max(1, len(numbers) // 2)
+    if after_blank:
+        return True
+    above = range(first, place)
+    n_matching = 0
+    for column, value in numbers.items():
+        values = _values_above(rows, above, column)
+        n_matching += len(values) > 0 and _sums_up(value, values)
+    return n_matching >= max(1, len(numbers) // 2)
+
+
+def _says_total(row: Sequence[Cell]) -> bool:
+    label = row[filled_places(row)[0]]
+    return isinstance(label, str) and TOTALS.fullmatch(label.strip()) is not None
+
+
+def _numbers_in(row: Sequence[Cell]) -> dict[int, float]:
+    """Return the numbers in a row, by their columns."""
+    numbers = {}
+    for column in filled_places(row):
+        value = _as_number(row[column])
+        if value is not None:
+            numbers[column] = value
+    return numbers
+
+
+def _values_above(rows: Rows, places: Iterable[int], column: int) -> Array:
+    """Return the numbers in a column of some rows."""
+    cells = (rows[place][column] for place in places if column < len(rows[place]))
+    values = (_as_number(cell) for cell in cells)
+    return np.array([value for value in values if value is not None])
+
+
+def _is_without_label(rows: Rows, first: int, place: int) -> bool:
+    """Return whether a row holds numbers alone where those above it begin with texts."""
+    row = rows[place]
+    if any(_as_number(row[column]) is None for column in filled_places(row)):
+        return False
+    column = filled_places(row)[0]
+    above = rows[first : min(place, first + LOOKED_AT)]
+    n_texts = sum(any(isinstance(cell, str) for cell in other[:column]) for other in above)
+    return bool(above) and n_texts == len(above)
+
+
+def _sums_exactly(rows: Rows, first: int, place: int) -> bool:
+    """Return whether each number in a row is the sum, or each the mean, of those above it."""
+    numbers = _numbers_in(rows[place])
+    if place - first < FEWEST_SUMMED:
+        return False
+    n_sums = 0
+    n_means = 0
+    for column, value in numbers.items():
+        values = _values_above(rows, range(first, place), column)
+        if len(values) < FEWEST_SUMMED or value == 0.0:
+            return False
+        rounding = 0.5 * 10.0 ** -_n_decimals(rows[place][column]) * (1.0 + 1e-9)
+        total = float(values.sum())
+        n_sums += abs(value - total) <= max(1e-9 * abs(total), rounding * (rounding < 0.5))
+        n_means += rounding < 0.5 and abs(value - float(values.mean())) <= rounding
+    return n_sums == len(numbers) or (n_means == len(numbers) and n_means > 1)
+
+
+def _n_decimals(cell: Cell) -> int:
+    """Return how many digits a number has after its sign."""
+    text = repr(cell) if isinstance(cell, float) else str(cell).strip().replace(",", ".")
+    return len(text.partition(".")[2].rstrip("0")) if "e" not in text else 0
+
+
+def _without_names(rows: Rows, header: Header, data: list[int], notes: list[str]) -> list[int]:
+    """Return the rows of the data without those that say the names again, as pages do."""
+    if header.names is None or len(filled_places(rows[header.names])) < 2:
+        return data
+    names = list(rows[header.names])
+    kept = [place for place in data if list(rows[place]) != names]
+    n_again = len(data) - len(kept)
+    if n_again:
+        notes.append(f"{counted(n_again, 'row')} that repeated the names of the columns left out.")
+    return kept
+
+
+def _without_totals(rows: Rows, data: list[int], notes: list[str]) -> list[int]:
+    """Return the rows without totals above and between them, which say so and sum up others."""
+    if len(data) > SMALL_SHEET:
+        return data
+    candidates = [place for place in data if _says_total(rows[place])]
+    if not candidates or len(candidates) > len(data) // 3:
+        return data
+    others = [place for place in data if place not in set(candidates)]
+    left_out = []
+    began = 0
+    for place in candidates:
+        numbers = _numbers_in(rows[place])
+        n_before = int(np.searchsorted(others, place))
+        blocks = [others[began:n_before], others, others[:n_before]]
+        began = n_before
+        if numbers and any(_all_sum_up(rows, block, numbers) for block in blocks):
+            left_out.append(place)
+    if not left_out:
+        return data
+    listed = ", ".join(str(place + 1) for place in left_out[:5])
+    more = ", ..." if len(left_out) > 5 else ""
+    notes.append(
+        f"{counted(len(left_out), 'row')} between the data that "
+        f"{'sums' if len(left_out) == 1 else 'sum'} up others left out: row {listed}{more}; "
+        f"{option('rows', f'{data[0] + 1}:{data[-1] + 1}')} keeps such rows."
+    )
+    return [place for place in data if place not in set(left_out)]
+
+
+def _all_sum_up(rows: Rows, block: list[int], numbers: dict[int, float]) -> bool:
+    """Return whether every number is the sum, the mean or the like of a column of some rows."""
+    if len(block) < FEWEST_SUMMED:
+        return False
+    for column, value in numbers.items():
+        values = _values_above(rows, block, column)
+        if not len(values) or not _sums_up(value, values):
+            return False
+    return True
+
+
+def _note_on_sums(rows: Rows, data: list[int], notes: list[str]) -> None:
+    """Note that the last row sums up the others, where nothing else tells it from them."""
+    if len(data) <= FEWEST_SUMMED + 1:
+        return
+    last = data[-1]
+    numbers = _numbers_in(rows[last])
+    sums = []
+    for column, value in numbers.items():
+        some = _values_above(rows, data[:-1][:LOOKED_AT], column)
+        if len(some) < FEWEST_SUMMED or abs(value) <= 2.0 * float(np.abs(some).max()):
+            continue  # most last rows, without a look at all the others
+        values = _values_above(rows, data[:-1], column)
+        if abs(value - float(values.sum())) <= NEARLY_EQUAL * float(np.abs(values).sum()):
+            sums.append(column)
+    if sums:
+        notes.append(
+            f"Row {last + 1}, the last, sums up the others: if it is a total, leave it out with "
+            f"{option('rows', f'{data[0] + 1}:{data[-2] + 1}')}."
+        )
 
 
 def _sums_up(value: float, values: np.ndarray) -> bool:
     """Return whether a number is the sum, the mean, the median or the count of others."""
-    candidates = (values.sum(), values.mean(), float(np.median(values)), float(len(values)))
+    candidates = [values.sum(), values.mean(), float(np.median(values)), float(len(values))]
+    candidates += [values.min(), values.max()]
+    if len(values) > 1:
+        spread = values.std(ddof=1)
+        candidates += [spread, spread**2, spread / len(values) ** 0.5]
     scale = NEARLY_EQUAL * max(float(np.abs(values).sum()), 1e-300)
     rounded = any(np.isclose(value, candidate, rtol=5e-3) for candidate in candidates)
     return rounded or any(abs(value - candidate) <= scale for candidate in candidates)
@@ -421,9 +728,7 @@ def _find_columns(rows: Rows, header: tuple[int, ...], data: list[int]) -> list[
     for column in range(width):
         if column not in used and any(_has_cell(rows[row], column) for row in data):
             used.add(column)
-    if not used:
-        return []
-    return list(range(min(used), max(used) + 1))
+    return sorted(used)
 
 
 def _has_cell(row: Sequence[Cell], column: int) -> bool:

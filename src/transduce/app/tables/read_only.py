@@ -9,7 +9,7 @@ import datetime as dt
 import importlib
 import io
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -124,10 +124,11 @@ class StatisticsFormat(_ReadOnlyFormat):
 
     written_as = ".csv"
 
-    def __init__(self, name: str, endings: tuple[str, ...], program: str) -> None:
+    def __init__(self, name: str, endings: tuple[str, ...], program: str, signature: bytes) -> None:
         self.name = name
         self.endings = endings
         self.program = program
+        self.signature = signature
 
     def read(
         self, content: bytes, sheet: str | None, layout: LayoutRequest = AUTOMATIC
@@ -137,6 +138,10 @@ class StatisticsFormat(_ReadOnlyFormat):
             _import_library("pyreadstat", "is an SPSS file", "transduce[statistics]")
         try:
             frame = self._read_frame(content)
+        except ValueError as error:
+            if "pip install" in str(error):
+                raise
+            raise ValueError(f"is no {self.program} file, or is damaged") from error
         except Exception as error:  # each reader has errors of its own for damaged files
             raise ValueError(f"is no {self.program} file, or is damaged") from error
         labelled = [
@@ -156,11 +161,21 @@ class StatisticsFormat(_ReadOnlyFormat):
         if self.program == "SAS":
             if self.endings[0] == ".sas7bdat":  # says itself how its texts are encoded
                 return pd.read_sas(io.BytesIO(content), format="sas7bdat", encoding="infer")
-            return pd.read_sas(io.BytesIO(content), format="xport", encoding="utf-8")
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "table.sav"
-            path.write_bytes(content)
-            return pd.read_spss(path)
+            if not content.startswith(b"HEADER RECORD*******LIBV8"):
+                return pd.read_sas(io.BytesIO(content), format="xport", encoding="utf-8")
+            readstat = _import_library(
+                "pyreadstat", "is a SAS transport file of version 8", "transduce[statistics]"
+            )
+            return _read_by_name(content, lambda path: readstat.read_xport(path)[0])
+        return _read_by_name(content, pd.read_spss)
+
+
+def _read_by_name(content: bytes, read: Callable[[Path], pd.DataFrame]) -> pd.DataFrame:
+    """Return what a reader makes of a file that it opens itself."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "table"
+        path.write_bytes(content)
+        return read(path)
 
 
 def _as_plain(frame: pd.DataFrame) -> pd.DataFrame:
@@ -187,7 +202,7 @@ def _import_library(name: str, what: str, extra: str) -> Any:
 XLS = SpreadsheetFormat("xls", ".xls", "")
 XLSB = SpreadsheetFormat("xlsb", ".xlsb", "xl/workbook.bin")
 ODS = SpreadsheetFormat("ods", ".ods", "content.xml")
-STATA = StatisticsFormat("stata", (".dta",), "Stata")
-SPSS = StatisticsFormat("spss", (".sav", ".zsav"), "SPSS")
-SAS = StatisticsFormat("sas", (".sas7bdat",), "SAS")
-SAS_TRANSPORT = StatisticsFormat("sas transport", (".xpt",), "SAS")
+STATA = StatisticsFormat("stata", (".dta",), "Stata", b"<stata_dta>")
+SPSS = StatisticsFormat("spss", (".sav", ".zsav"), "SPSS", b"$FL")
+SAS = StatisticsFormat("sas", (".sas7bdat",), "SAS", bytes(12) + b"\xc2\xea\x81\x60")
+SAS_TRANSPORT = StatisticsFormat("sas transport", (".xpt",), "SAS", b"HEADER RECORD*******LIB")

@@ -39,6 +39,7 @@ MOST_ROWS = 1_048_576
 MOST_COLUMNS = 16_384
 LONGEST_TEXT = 32_767
 _LONGEST_INTEGER = 2**53  # up to which a sheet, whose numbers are floats, has all digits
+LONGEST_COVER = 15  # rows of names beside values that no table has
 _FIRST_YEAR = 1900  # a sheet has no earlier dates
 _CONTROL_SIGNS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")  # which a sheet cannot hold
 _FORMULA_STARTS = ("=", "+", "-", "@")
@@ -113,16 +114,19 @@ class WorkbookFormat(Format):
         book = openpyxl.load_workbook(io.BytesIO(content), keep_vba=keep_vba)
         stored = openpyxl.load_workbook(io.BytesIO(content), data_only=True)
         sheets = {one.title: [list(row) for row in one.values] for one in stored.worksheets}
-        title, chosen = choose_sheet(sheets, sheet)
+        hidden = [one.title for one in stored.worksheets if one.sheet_state != "visible"]
+        title, chosen = choose_sheet(sheets, sheet, hidden)
         rows = sheets[title]
         found = find_layout(rows, layout)
+        found.notes.extend(_notes_on_sheet(stored[title], rows, found))
         frame = frame_of_rows(rows, found)
         others = {
             other: _as_names(cells[0] if cells else [])
             for other, cells in sheets.items()
             if other != title
         }
-        names = ["" for _ in range(found.columns[0])] + found.names
+        by_place = dict(zip(found.columns, found.names, strict=True))
+        names = [by_place.get(place, "") for place in range(found.columns[-1] + 1)]
         original = Workbook(
             book,
             title,
@@ -199,14 +203,52 @@ def _uncomputed(name: ColumnName, count: int) -> str:
     return f"{name!r}: {formulas} missing."
 
 
-def choose_sheet(sheets: dict[str, list[list[Any]]], wanted: str | None) -> tuple[str, str]:
+def _notes_on_sheet(sheet: Any, rows: list[list[Any]], layout: Layout) -> list[str]:
+    """Give merged cells of the table their value in each row; return notes on these and on others.
+
+    Only the first of merged cells has a value in the file.
+    """
+    notes = []
+    of_table = set(layout.rows)
+    columns = set(layout.columns)
+    n_merged = 0
+    for merged in sheet.merged_cells.ranges:
+        first = merged.min_row - 1
+        column = merged.min_col - 1
+        if merged.max_row == merged.min_row or first not in of_table or column not in columns:
+            continue
+        n_merged += 1
+        for place in range(first + 1, min(merged.max_row, len(rows))):
+            rows[place][column] = rows[first][column]
+    if n_merged:
+        notes.append(
+            f"{counted(n_merged, 'cell')} merged over several rows: the value counts in each row."
+        )
+    hidden = [
+        place for place, row in sheet.row_dimensions.items() if row.hidden and place - 1 in of_table
+    ]
+    if hidden:
+        notes.append(
+            f"{counted(len(hidden), 'row')} hidden in the sheet, as by a filter, "
+            f"{'is' if len(hidden) == 1 else 'are'} read like all others (row {min(hidden)})."
+        )
+    return notes
+
+
+def choose_sheet(
+    sheets: dict[str, list[list[Any]]], wanted: str | None, hidden: Sequence[str] = ()
+) -> tuple[str, str]:
     """Return the sheet that is wanted, by its title or else its number, and a note.
 
-    By default it is the first one that holds a table: a cover sheet has no rows of several cells.
+    By default it is the first one that holds a table: a cover sheet has no rows of several cells,
+    or names beside values. Hidden sheets are not looked at where another holds a table.
     """
     titles = list(sheets)
     if wanted is None:
         with_table = [title for title in titles if _holds_table(sheets[title])]
+        with_table = [title for title in with_table if title not in hidden] or with_table
+        full = [title for title in with_table if not _is_cover(sheets[title])]
+        with_table = full or with_table
         if not with_table:
             filled = [title for title in titles if any(map(has_value, sheets[title]))]
             if not filled:
@@ -215,6 +257,8 @@ def choose_sheet(sheets: dict[str, list[list[Any]]], wanted: str | None) -> tupl
         chosen = with_table[0]
         if chosen == titles[0]:
             return chosen, ""
+        if titles[0] in hidden:
+            return chosen, f"The table is in sheet {chosen!r}; {titles[0]!r} is hidden."
         return chosen, f"The table is in sheet {chosen!r}; {titles[0]!r} holds none."
     by_number = {str(number): title for number, title in enumerate(titles, start=1)}
     title = wanted if wanted in titles else by_number.get(wanted)
@@ -230,6 +274,13 @@ def _holds_table(rows: list[list[Any]]) -> bool:
     """Return whether a sheet has at least two rows of several cells, or one column of many."""
     widths = [len(filled_places(row)) for row in rows]
     return sum(width > 1 for width in widths) >= 2 or sum(width > 0 for width in widths) > 3
+
+
+def _is_cover(rows: list[list[Any]]) -> bool:
+    """Return whether a sheet holds a few names beside values, as the author and a date."""
+    filled = [row for row in rows if has_value(row)]
+    is_narrow = all(filled_places(row)[-1] - filled_places(row)[0] < 2 for row in filled)
+    return is_narrow and len(filled) <= LONGEST_COVER
 
 
 def frame_of_rows(rows: list[list[Any]], layout: Layout) -> pd.DataFrame:

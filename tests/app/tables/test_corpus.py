@@ -1,0 +1,435 @@
+"""A corpus of files as they are met, each with what must be read from it, or why it is refused."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import sqlite3
+import zipfile
+
+import numpy as np
+import openpyxl
+import pandas as pd
+import pytest
+
+from transduce import fill
+from transduce.app.tables import files
+
+NAMES = ["id", "age", "hb", "grp"]
+ROWS = [[f"P{i}", 20 + i, 12.5 + i / 10, "AB"[i % 2]] for i in range(1, 31)]
+TABLE = [NAMES, *ROWS]
+SUM_AGE = sum(row[1] for row in ROWS)
+SUM_HB = round(sum(row[2] for row in ROWS), 1)
+MEAN = ["Mean", round(SUM_AGE / 30, 2), round(SUM_HB / 30, 2), None]
+
+
+def text_of(rows, delimiter=",", end="\n"):
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, delimiter=delimiter, lineterminator=end)
+    writer.writerows([["" if cell is None else cell for cell in row] for row in rows])
+    return buffer.getvalue()
+
+
+def aligned(rows, width, *, right=False):
+    lines = []
+    for row in rows:
+        cells = [str(cell).rjust(width) if right else str(cell).ljust(width) for cell in row]
+        lines.append("".join(cells) + "\n")
+    return "".join(lines)
+
+
+def blocks():
+    """The table in three blocks, each with its sum."""
+    rows = []
+    for start in (0, 10, 20):
+        block = ROWS[start : start + 10]
+        total = [sum(row[1] for row in block), round(sum(row[2] for row in block), 1)]
+        rows += [*block, ["Subtotal", *total, None]]
+    return rows
+
+
+PIPED = "".join("| " + " | ".join(map(str, row)) + " |\n" for row in ROWS)
+PRINTED = "".join(" " + " | ".join(map(str, row)) + "\n" for row in ROWS)
+QUOTED_R = "".join(
+    f'"{place}" "{row[0]}" {row[1]} {row[2]} "{row[3]}"\n' for place, row in enumerate(ROWS, 1)
+)
+MARKED = "\ufeff" + text_of(TABLE)
+
+# What is in each file, and words of the note that must be given ("" if none need be).
+TEXTS = {
+    "titles with values.csv": (text_of([["Export"], ["Date:", "2024-01-03"], [], *TABLE]), "above"),
+    "quoted titles.csv": ('"A study, 2024",,,\n"by X, Y",,,\n' + text_of(TABLE), "above"),
+    "a title with a comma.csv": ("A study, 2024\n\n" + text_of(TABLE), "above"),
+    "comments.csv": ("# by foo 1.2\n# on Monday\n" + text_of(TABLE), "above"),
+    "comments with commas.csv": ("# by foo, version 1, me\n# on, x\n" + text_of(TABLE), "above"),
+    "names in row 7.csv": (
+        text_of([["Lab"], ["Street 1"], ["Tel 030"], [], ["Report 12"], [], *TABLE]),
+        "row 7",
+    ),
+    "sep.csv": ("sep=;\n" + text_of(TABLE, ";"), ""),
+    "sep and a mark.csv": ("\ufeffsep=;\r\n" + text_of(TABLE, ";", "\r\n"), ""),
+    "sep tab.csv": ("sep=\t\n" + text_of(TABLE, "\t"), ""),
+    "an empty first column.csv": (text_of([[None, *row] for row in TABLE]), ""),
+    "empty columns between.csv": (
+        text_of([[row[0], None, row[1], row[2], None, row[3]] for row in TABLE]),
+        "",
+    ),
+    "trailing fields here and there.csv": (
+        text_of([NAMES, *[[*row, None, None][: 4 + 2 * (row[1] % 2)] for row in ROWS]]),
+        "",
+    ),
+    "trailing fields below the names.csv": (text_of([NAMES, *[[*row, None] for row in ROWS]]), ""),
+    "trailing fields everywhere.csv": (text_of([[*row, None] for row in TABLE]), ""),
+    "units.csv": (text_of([NAMES, [None, "years", "g/dL", None], *ROWS]), "units"),
+    "units in brackets.csv": (text_of([NAMES, [None, "[a]", "(g/dL)", None], *ROWS]), "units"),
+    "units and dashes.csv": (text_of([NAMES, ["-", "y", "g/dl", "-"], *ROWS]), "units"),
+    "a mean.csv": (text_of([*TABLE, MEAN]), "totals"),
+    "a mean above.csv": (text_of([NAMES, MEAN, *ROWS]), "sums up"),
+    "a sum without a word.csv": (text_of([*TABLE, [None, SUM_AGE, SUM_HB, None]]), "totals"),
+    "mean, SD and the like.csv": (
+        text_of(
+            [
+                *TABLE,
+                MEAN,
+                ["SD", 8.8, 0.88, None],
+                ["n", 30, 30, None],
+                ["Min", 21, 12.6, None],
+                ["Max", 50, 15.5, None],
+            ]
+        ),
+        "sum",
+    ),
+    "subtotals.csv": (text_of([NAMES, *blocks()]), "sum up others"),
+    "a footnote.csv": (text_of(TABLE) + "* below LOD\n", "totals or notes"),
+    "a footnote with commas.csv": (
+        text_of(TABLE) + "* below LOD, see Meier et al., 2020\nSource: lab\n",
+        "totals or notes",
+    ),
+    "a second table below.csv": (
+        text_of([*TABLE, [], [], ["Summary", "n"], ["A", 15], ["B", 15]]),
+        "totals or notes",
+    ),
+    "names on each page.csv": (
+        text_of([*TABLE[:11], NAMES, *TABLE[11:21], NAMES, *TABLE[21:]]),
+        "repeated the names",
+    ),
+    "blank rows.csv": (text_of([*TABLE[:5], [None] * 4, *TABLE[5:], [None] * 4]), "blank row"),
+    "blanks around names.csv": (
+        text_of([[f"  {name} " for name in NAMES], *ROWS]),
+        "",
+    ),
+    "aligned.txt": (aligned(TABLE, 8), "blanks"),
+    "aligned right.txt": (aligned(TABLE, 10, right=True), "blanks"),
+    "a blank between.txt": ("".join(" ".join(map(str, row)) + "\n" for row in TABLE), "blanks"),
+    "pipes.txt": (text_of(TABLE, "|"), ""),
+    "tabs.txt": (text_of(TABLE, "\t"), ""),
+    "old Mac.csv": (text_of(TABLE, ",", "\r"), ""),
+    "two kinds of line ends.csv": (text_of(TABLE[:15], ",", "\r\n") + text_of(TABLE[15:]), ""),
+    "every field quoted.csv": (
+        "".join(",".join(f'"{cell}"' for cell in row) + "\n" for row in TABLE),
+        "",
+    ),
+    "a mark.csv": (MARKED, ""),
+    "UTF-16.csv": (MARKED.encode("utf-16-le"), ""),
+    "UTF-16, big.csv": (MARKED.encode("utf-16-be"), ""),
+    "UTF-16 without a mark.csv": (text_of(TABLE, "\t").encode("utf-16-le"), ""),
+    "UTF-32.csv": (text_of(TABLE).encode("utf-32"), ""),
+    "packed.csv.gz": (gzip.compress(text_of(TABLE).encode()), ""),
+    "CSV in truth.xls": (text_of(TABLE), ""),
+    "CSV in truth.xlsx": (text_of(TABLE, ";"), ""),
+    "no ending": (text_of(TABLE), ""),
+}  # fmt: skip
+
+
+def records():
+    return [dict(zip(NAMES, row, strict=True)) for row in ROWS]
+
+
+JSONS = {
+    "array": json.dumps(records()),
+    "data": json.dumps({"data": records()}),
+    "a deep place": json.dumps({"meta": {"n": 30}, "result": {"rows": records()}, "ok": True}),
+    "lines": "".join(json.dumps(row) + "\n" for row in records()),
+    "lists by column": json.dumps({n: [r[i] for r in ROWS] for i, n in enumerate(NAMES)}),
+    "objects by column": pd.DataFrame(ROWS, columns=NAMES).to_json(),
+    "split": pd.DataFrame(ROWS, columns=NAMES).to_json(orient="split"),
+    "objects by row": pd.DataFrame(ROWS, columns=NAMES).to_json(orient="index"),
+    "lists by row": json.dumps(TABLE),
+}
+
+
+def as_cells(frame):
+    return [[cell.strip() if isinstance(cell, str) else cell for cell in row] for row in frame]
+
+
+def check_table(frame, names=NAMES):
+    assert frame.columns.tolist() == names
+    assert as_cells(frame.to_numpy(dtype=object).tolist()) == ROWS
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_texts(tmp_path, name):
+    content, word = TEXTS[name]
+    path = tmp_path / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    table = files.read(path)
+    check_table(table.frame)
+    assert word in " ".join(table.notes)
+
+
+@pytest.mark.parametrize("name", JSONS)
+def test_json(tmp_path, name):
+    path = tmp_path / "t.json"
+    path.write_text(JSONS[name])
+    table = files.read(path)
+    check_table(table.frame)
+    files.write(tmp_path / "new.json", table, pd.DataFrame({"new": range(30)}))
+    again = files.read(tmp_path / "new.json").frame
+    assert again["new"].tolist() == list(range(30))
+    check_table(again[NAMES])
+
+
+def test_what_is_around_a_table_in_json_stays(tmp_path):
+    path = tmp_path / "t.json"
+    path.write_text(JSONS["a deep place"])
+    files.write(tmp_path / "new.json", files.read(path), pd.DataFrame({"new": range(30)}))
+    new = json.loads((tmp_path / "new.json").read_text())
+    assert new["meta"] == {"n": 30}
+    assert new["ok"] is True
+    assert new["result"]["rows"][3] == {**records()[3], "new": 3}
+
+
+@pytest.mark.parametrize(
+    ("above", "names"),
+    [
+        ([["Person", None, "Blood", None], NAMES], ["Person id", "Person age", "Blood hb", "Blood grp"]),
+        ([["Person", "Person", "Blood", "Blood"], NAMES], ["Person id", "Person age", "Blood hb", "Blood grp"]),
+        ([["id", "Blood", None, "grp"], [None, "age", "hb", None]], ["id", "Blood age", "Blood hb", "grp"]),
+        (
+            [["Study"], [], ["id", "Blood", None, "grp"], [None, "age", "hb", None]],
+            ["id", "Blood age", "Blood hb", "grp"],
+        ),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("kind", ["csv", "xlsx"])
+def test_names_in_two_rows(tmp_path, above, names, kind):
+    path = tmp_path / f"t.{kind}"
+    if kind == "csv":
+        path.write_text(text_of([*above, *ROWS], ";"))
+    else:
+        book = openpyxl.Workbook()
+        for row in [*above, *ROWS]:
+            book.worksheets[0].append(row)
+        book.save(path)
+    check_table(files.read(path).frame, names)
+
+
+def test_equal_names_below_their_groups(tmp_path):
+    rows = [[row[0], row[1], row[2], row[1] + 1, row[2] + 1] for row in ROWS]
+    heads = [[None, "Before", None, "After", None], ["id", "hb", "wbc", "hb", "wbc"]]
+    (tmp_path / "t.csv").write_text(text_of([*heads, *rows]))
+    frame = files.read(tmp_path / "t.csv").frame
+    assert frame.columns.tolist() == ["id", "Before hb", "Before wbc", "After hb", "After wbc"]
+    assert len(frame) == 30
+
+
+PRINTED_TABLES = {
+    "of Markdown.md": "| " + " | ".join(NAMES) + " |\n|---|---|:-:|---|\n" + PIPED,
+    "of a database.txt": " id | age | hb | grp\n----+-----+----+----\n" + PRINTED + "(30 rows)\n",
+}
+
+
+@pytest.mark.parametrize("name", PRINTED_TABLES)
+def test_printed_tables(tmp_path, name):
+    (tmp_path / name).write_text(PRINTED_TABLES[name])
+    check_table(files.read(tmp_path / name).frame)
+
+
+def test_names_of_rows_by_r(tmp_path):
+    (tmp_path / "t.txt").write_text("id age hb grp\n" + QUOTED_R)
+    frame = files.read(tmp_path / "t.txt").frame
+    assert frame.columns[0] == "column 1"
+    check_table(frame[NAMES])
+
+
+@pytest.mark.parametrize("name", ["aligned.txt", "a blank between.txt", "comments with commas.csv"])
+def test_new_fields_join_lines_of_all_kinds(tmp_path, name):
+    content, _ = TEXTS[name]
+    (tmp_path / name).write_text(content)
+    new = pd.DataFrame({"new": [1.5, np.nan] * 15, "set": ["a | b", None] * 15})
+    out = tmp_path / f"new {name}"
+    files.write(out, files.read(tmp_path / name), new)
+    frame = files.read(out).frame
+    check_table(frame[NAMES])
+    assert frame["new"].isna().sum() == 15
+    assert frame["set"][0] == "a | b"
+    given = content.splitlines()
+    assert all(line.startswith(old) for line, old in zip(out.read_text().splitlines(), given, strict=True))  # fmt: skip
+
+
+MIXED = b"id,town,x\n" + b"".join(
+    b"P%d,%s,%d\n" % (i, "Köln".encode("cp1252" if i % 10 == 3 else "utf-8"), i) for i in range(60)
+)
+
+
+def test_stray_bytes_are_read_as_those_of_windows_and_stay(tmp_path):
+    (tmp_path / "t.csv").write_bytes(MIXED)
+    table = files.read(tmp_path / "t.csv")
+    assert set(table.frame["town"]) == {"Köln"}
+    assert "6 bytes" in table.notes[0]
+    assert "'Köln'" in table.notes[0]
+    files.write(tmp_path / "new.csv", table, pd.DataFrame({"new": ["ö"] * 60}))
+    lines = (tmp_path / "new.csv").read_bytes().splitlines()
+    assert [line.rsplit(b",", 1)[0] for line in lines] == MIXED.splitlines()
+    assert lines[1].endswith("ö".encode())
+    files.write(tmp_path / "new.xlsx", table, pd.DataFrame({"new": range(60)}))
+    assert set(files.read(tmp_path / "new.xlsx").frame["town"]) == {"Köln"}
+
+
+KEPT = {
+    "a number without values below the others": [*TABLE, ["P31", None, None, None]],
+    "words in the first row": [NAMES, ["P0", "pending", None, "A"], *ROWS],
+    "two words in the first row": [NAMES, ["P0", "pending", "lost", "A"], *ROWS],
+    "a person called Max": [*TABLE, ["Max", 33, 13.0, "A"]],
+    "a sign as a name": [["#", *NAMES[1:]], *[[place, *row[1:]] for place, row in enumerate(ROWS)]],
+    "one column of two words": [["full name"], *[[f"Jane Doe{i}"] for i in range(20)]],
+    "a last row with few values": [*TABLE, [], ["P31", 40, None, None]],
+}
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_rows_that_are_data_stay(tmp_path, name):
+    rows = KEPT[name]
+    (tmp_path / "t.csv").write_text(text_of(rows))
+    frame = files.read(tmp_path / "t.csv").frame
+    assert frame.columns.tolist() == rows[0]
+    assert len(frame) == sum(len(row) > 0 for row in rows) - 1
+
+
+def test_a_last_row_that_sums_the_others_is_noted(tmp_path):
+    (tmp_path / "t.csv").write_text(text_of([*TABLE, ["P31", SUM_AGE, SUM_HB, "A"]]))
+    table = files.read(tmp_path / "t.csv")
+    assert len(table.frame) == 31
+    assert "Row 32, the last, sums up the others" in table.notes[0]
+    assert "rows='2:31'" in table.notes[0]
+
+
+def workbook(path, sheets, change=None):
+    book = openpyxl.Workbook()
+    book.remove(book.worksheets[0])
+    for title, rows in sheets.items():
+        sheet = book.create_sheet(title)
+        for row in rows:
+            sheet.append(row)
+    if change is not None:
+        change(book)
+    book.save(path)
+    return files.read(path)
+
+
+def test_the_sheet_with_the_table(tmp_path):
+    path = tmp_path / "t.xlsx"
+    cover = [["Author", "Meier"], ["Date", "2024-01-01"], ["Version", 3]]
+    check_table(workbook(path, {"Info": cover, "Data": TABLE}).frame)
+
+    def hide(book):
+        book["Old"].sheet_state = "hidden"
+
+    table = workbook(path, {"Old": TABLE[:9], "New": TABLE}, hide)
+    check_table(table.frame)
+    assert "'Old' is hidden" in table.notes[0]
+    check_table(files.read(path, sheet="New").frame)
+    assert len(files.read(path, sheet="Old").frame) == 8
+
+
+def test_cells_merged_over_rows_and_hidden_rows(tmp_path):
+    rows = [["ward", "x"], *[[f"W{i // 5}" if i % 5 == 0 else None, i * 1.5] for i in range(30)]]
+
+    def merge(book):
+        for start in range(2, 32, 5):
+            book["S"].merge_cells(f"A{start}:A{start + 4}")
+        book["S"].row_dimensions[7].hidden = True
+
+    table = workbook(tmp_path / "t.xlsx", {"S": rows}, merge)
+    assert table.frame["ward"].tolist() == [f"W{i // 5}" for i in range(30)]
+    assert "6 cells merged" in table.notes[0]
+    assert "1 row hidden" in table.notes[1]
+
+
+def zipped(entries):
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, content in entries.items():
+            archive.writestr(name, content)
+    return buffer.getvalue()
+
+
+def test_what_systems_add_to_archives_is_no_table(tmp_path):
+    content = zipped({"t.csv": text_of(TABLE), "__MACOSX/._t.csv": "junk", ".DS_Store": "x"})
+    (tmp_path / "t.zip").write_bytes(content)
+    check_table(files.read(tmp_path / "t.zip").frame)
+
+
+REFUSED = {
+    "a.csv": (b"%PDF-1.7\n1 0 obj\n<< >>", "is a PDF file: .* save the table as CSV"),
+    "page.xls": (b"<html><body><table><tr><td>1</td></tr></table></body></html>", "is a web page"),
+    "a.xml": (b"<?xml version='1.0'?><rows><row a='1'/></rows>", "is XML"),
+    "a.rtf": (b"{\\rtf1 hello}", "is an RTF text"),
+    "a.rds": (gzip.compress(b"X\n\x00\x00\x00\x03"), r"is a file of R: .* write\.csv"),
+    "a.rda": (gzip.compress(b"RDX3\nX\n\x00\x00\x00\x03"), "is a file of R"),
+    "a.mat": (b"MATLAB 5.0 MAT-file" + bytes(100), "is a file of MATLAB"),
+    "a.h5": (b"\x89HDF\r\n\x1a\n\x00\x00", "is an HDF5 file"),
+    "a.pkl": (b"\x80\x04\x95\x00", "is a pickle of Python"),
+    "a.7z": (b"7z\xbc\xaf\x27\x1c\x00\x04", "is a 7z archive: unpack it"),
+    "doc.xlsx": (zipped({"[Content_Types].xml": "", "word/document.xml": ""}), "is a Word document"),
+    "a.numbers": (zipped({"Index/Document.iwa": "", "x": ""}), "is a file of Numbers"),
+    "two.zip": (zipped({"a.csv": "a\n1", "b.csv": "a\n1"}), r"holds 2 files \(a.csv, b.csv\)"),
+    "cut.xlsx": (zipped({"[Content_Types].xml": "x" * 999})[:60], "was cut off"),
+    "cut.csv.gz": (gzip.compress(b"a,b\n" * 1000)[:30], "was cut off"),
+    "data.csv": (b"SQLite format 3\x00" + bytes(90), r"is an SQLite database: .* file\.db::table"),
+    "a.bin": (b"\x00\x01\x02" * 40, "is a binary file, .* save the table as CSV"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_files_of_other_kinds(tmp_path, name):
+    content, words = REFUSED[name]
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ValueError, match=words) as refused:
+        files.read(tmp_path / name)
+    assert str(refused.value).endswith(".")
+    assert "\n" not in str(refused.value)
+
+
+def test_the_same_table_has_the_same_answers_in_every_format(tmp_path):
+    random = np.random.default_rng(5)
+    n = 60
+    frame = pd.DataFrame({"age": random.integers(20, 80, n), "sex": random.choice(["m", "f"], n)})
+    frame["hb"] = random.normal(13, 1, n).round(2)
+    ldl = (0.05 * frame["age"] + (frame["sex"] == "m") + random.normal(0, 0.1, n)).round(2)
+    frame["ldl"] = ldl.where(np.arange(n) < 40)
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    plain = files.read(tmp_path / "t.csv")
+    frame.to_csv(tmp_path / "t.tsv", index=False, sep="\t")
+    frame.to_excel(tmp_path / "t.xlsx", index=False)
+    frame.to_parquet(tmp_path / "t.parquet")
+    frame.to_feather(tmp_path / "t.feather")
+    frame.to_json(tmp_path / "t.json", orient="records")
+    frame.to_json(tmp_path / "t.jsonl", orient="records", lines=True)
+    frame.to_csv(tmp_path / "comma.csv", index=False, sep=";", decimal=",")
+    frame.to_csv(tmp_path / "blanks.txt", index=False, sep=" ", na_rep="NA")
+    frame.to_stata(tmp_path / "t.dta", write_index=False)
+    with sqlite3.connect(tmp_path / "t.db") as database:
+        frame.to_sql("t", database, index=False)
+    database.close()
+    (tmp_path / "data.json").write_text(json.dumps({"data": json.loads(frame.to_json(orient="records"))}))  # fmt: skip
+    expected = fill(plain, "ldl", method="ridge").new
+    paths = sorted(path for path in tmp_path.iterdir() if path.name != "t.csv")
+    assert len(paths) == 11
+    for path in paths:
+        new = fill(files.read(path), "ldl", method="ridge").new
+        assert new.columns.tolist() == expected.columns.tolist(), path.name
+        for name in ("ldl_filled", "ldl_lower", "ldl_upper"):
+            assert new[name].to_numpy() == pytest.approx(expected[name].to_numpy(), nan_ok=True), path.name  # fmt: skip
