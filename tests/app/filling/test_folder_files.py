@@ -259,6 +259,24 @@ def test_a_damaged_part_is_written_again(inputs, quick_fill, tmp_path, monkeypat
     assert manifest_of(tmp_path / "out")["state"] == "complete"
 
 
+def test_a_complete_folder_is_not_complete_without_its_parts(inputs, quick_fill, tmp_path):
+    """Which somebody may have changed on purpose, so that they are named, and stay."""
+    pattern = f"{inputs}/*.csv"
+    fill_folder(pattern, "y", tmp_path, **QUICK)
+    with pytest.raises(FileExistsError, match="filled already; to fill it again"):
+        fill_folder(pattern, "y", tmp_path, **QUICK)
+    changed = tmp_path / "part-00000-0.csv"
+    changed.write_text("corrected by hand")
+    (tmp_path / "part-00002-2.csv").unlink()
+    with pytest.raises(FileExistsError) as refused:
+        fill_folder(pattern, "y", tmp_path, **QUICK)
+    assert "but 1 part gone since: part-00002-2.csv" in str(refused.value)
+    assert "1 part damaged or changed since: part-00000-0.csv; to fill it" in str(refused.value)
+    assert changed.read_text() == "corrected by hand"
+    fill_folder(pattern, "y", tmp_path, force=True, **QUICK)
+    assert all(is_intact(tmp_path, part) for part in manifest_of(tmp_path)["parts"].values())
+
+
 def test_a_part_that_the_disk_took_half_of(inputs, quick_fill, tmp_path, monkeypatch):
     """A write that returns without having written everything is not taken for a part."""
     plain = os.fstat

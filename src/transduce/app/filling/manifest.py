@@ -27,7 +27,7 @@ from transduce.core.files import (
     remove_torn,
     write_text,
 )
-from transduce.core.words import option
+from transduce.core.words import counted, option
 
 MANIFEST = "_manifest.json"  # named so that readers of a folder of Parquet pass over it
 LOCK = ".lock"
@@ -150,7 +150,7 @@ class Manifest:
             )
         if found.state == _COMPLETE:
             raise FileExistsError(
-                f"{folder} holds this table, filled already; "
+                f"{folder} holds this table, filled already{found._changes_since()}; "
                 f"to fill it again use {option('force', True)}."
             )
         return found
@@ -183,10 +183,25 @@ class Manifest:
 
     def check_parts(self) -> list[str]:
         """Forget the parts that are not as they were written, and return their names."""
-        damaged = [name for name, part in self.parts.items() if not is_intact(self.folder, part)]
+        damaged = self.damaged_parts()
         for name in damaged:
             del self.parts[name]
         return damaged
+
+    def damaged_parts(self) -> list[str]:
+        """Return the names of the parts that are not as they were written, or are gone."""
+        return [name for name, part in self.parts.items() if not is_intact(self.folder, part)]
+
+    def _changes_since(self) -> str:
+        """Return, for a sentence, which parts of a complete table are no longer as written."""
+        gone = [name for name in self.parts if not (self.folder / name).exists()]
+        changed = [name for name in self.damaged_parts() if name not in gone]
+        words = ""
+        for names, what in ((gone, "gone"), (changed, "damaged or changed")):
+            if names:
+                listed = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
+                words += f", but {counted(len(names), 'part')} {what} since: {listed}"
+        return words
 
     def complete(self, **result: Any) -> None:
         """Say that all is there, and remove the parts of an earlier table."""
