@@ -105,3 +105,12 @@ def test_arrow_files_that_were_cut(tmp_path, name, place):
     content = (tmp_path / name).read_bytes()
     with pytest.raises(ValueError, match=rf"{name} (is not a|cannot be read)"):
         read(tmp_path, name, content[: int(place * len(content))])
+
+
+@pytest.mark.parametrize("name", ["t.json", "t.jsonl"])
+def test_a_name_that_occurs_twice_in_an_object(tmp_path, name):
+    """The one value or the other would be lost."""
+    rows = ['{"a": 1, "b": 2}', '{"a": 1, "b": 2, "a": 3}', '{"a": 1, "b": {"c": 1, "d": 2}}']
+    text = f"[{', '.join(rows)}]" if name == "t.json" else "\n".join(rows)
+    with pytest.raises(ValueError, match=r"has 'a' twice in the object in (place|line) 2"):
+        read(tmp_path, name, text)

@@ -163,6 +163,10 @@ def _table_in_object(text: str, whole: dict[str, Any]) -> tuple[pd.DataFrame, Js
     columns = whole.get("columns")
     data = whole.get("data")
     if isinstance(columns, list) and isinstance(data, list) and _are(data, list):
+        names = list(map(str, columns))
+        repeated = [name for name in names if names.count(name) > 1]
+        if repeated:
+            raise ValueError(f"has two columns called {repeated[0]!r}: give each its own name")
         return _made_table([dict(zip(map(str, columns), row, strict=False)) for row in data])
     found = list(_arrays_in(text, _after_blanks(text, 0), ""))
     if found:
@@ -243,10 +247,32 @@ def _made_table(rows: list[dict[str, Any]]) -> tuple[pd.DataFrame, JsonObjects]:
     return _frame_of(rows), JsonObjects(texts, JSON.name, reading_notes=(note,))
 
 
+class _RepeatedNameError(Exception):
+    """An object gives two values to one name, of which one would be lost."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object, or raise an error if a name occurs in it twice."""
+    row = dict(pairs)
+    if len(row) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise _RepeatedNameError(next(name for name in row if names.count(name) > 1))
+    return row
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_without_repeats)
+
+
 def json_object(line: str, number: int) -> dict[str, Any]:
     """Return the object in a line of JSON; a ValueError goes on from the name of the file."""
     try:
-        row = json.loads(line)
+        row = _DECODER.decode(line)
+    except _RepeatedNameError as error:
+        raise ValueError(f"has {error.name!r} twice in the object in line {number}") from error
     except json.JSONDecodeError as error:
         raise ValueError(
             f"is not JSON in line {number}, column {error.colno}: {error.msg}"
@@ -275,13 +301,16 @@ def _array_entries(text: str) -> tuple[list[Any], list[str]]:
 
     What is not exactly one array is refused.
     """
-    decoder = json.JSONDecoder()
     rows: list[Any] = []
     texts: list[str] = []
     place = _after_blanks(text, text.index("[") + 1)
     while not text.startswith("]", place) or rows:
         try:
-            row, end = decoder.raw_decode(text, place)
+            row, end = _DECODER.raw_decode(text, place)
+        except _RepeatedNameError as error:
+            raise ValueError(
+                f"has {error.name!r} twice in the object in place {len(rows) + 1} of its array"
+            ) from error
         except json.JSONDecodeError as error:
             raise _not_json(text, error.pos, error.msg) from error
         if not isinstance(row, dict):
