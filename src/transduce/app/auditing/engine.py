@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from transduce.app.auditing.question import AuditQuestion, as_columns
-from transduce.app.auditing.reading import AuditColumns, join_checks, read_audit
+from transduce.app.auditing.reading import LABELLED, AuditColumns, join_checks, read_audit
 from transduce.app.auditing.result import AuditResult, compare_checks, way_out_of_seen
 from transduce.app.auditing.suspects import OtherColumns, find_suspects
 from transduce.app.tables import files
@@ -141,6 +141,13 @@ def audit(  # noqa: PLR0913 - settings of a public function
     )
 
 
+# What the labelling page and `transduce draw` write beside a target.
+OF_THE_PAGE = (
+    *("", LABELLED, "_by", "_answer", "_agrees", "_random"),
+    *("_random_seed", "_random_stratum", "_random_probability"),
+)
+
+
 def _read_table(table: pd.DataFrame | str | Path | Table) -> Table:
     """Return a table of a frame or a file."""
     if isinstance(table, Table):
@@ -229,8 +236,8 @@ def _columns_of_question(
     """Return the columns that are part of the question, and so say nothing else of a row."""
     names: list[ColumnName | None] = [question.target, question.second, question.seen, id]
     names += [question.random, question.stratum, *question.predictions]
-    drawn = f"{question.target}_random"
-    names += [drawn, f"{drawn}_seed", f"{drawn}_stratum", f"{drawn}_probability"]
+    stem = str(question.target).removesuffix(LABELLED)
+    names += [f"{stem}{ending}" for ending in OF_THE_PAGE]
     nested = {str(name).split(".")[0] for name in (question.target, *question.predictions)}
     return [name for name in frame.columns if name in names or str(name) in nested]
 

@@ -19,6 +19,7 @@ from transduce.population.draws import read_marks
 
 MOST_CLASSES = 50  # different whole numbers beyond which a column holds amounts, not classes
 ROW_NUMBER = "row_number"  # the column of a list that says which row of the table each is
+LABELLED = "_label"  # what the labelling page adds to the name of a column that the table has
 EMPTY = "(empty)"  # what a group is called that has no name
 MOST_NAMED = 5  # identifiers in a message
 
@@ -70,7 +71,7 @@ def read_audit(frame: pd.DataFrame, question: AuditQuestion) -> AuditColumns:
     check_once(frame.columns, "The table")
     notes: list[str] = []
     predicted, uncertainty = _read_predictions(frame, question)
-    truth = _emptied(read_field(frame, question.target), question)
+    truth = _emptied(_read_target(frame, question, notes), question)
     second = None
     if question.second is not None:
         second = _emptied(read_field(frame, question.second), question)
@@ -113,6 +114,15 @@ def read_audit(frame: pd.DataFrame, question: AuditQuestion) -> AuditColumns:
         groups={name: class_texts(read_field(frame, name)) for name in question.by},
         notes=notes,
     )
+
+
+def _read_target(frame: pd.DataFrame, question: AuditQuestion, notes: list[str]) -> pd.Series:
+    """Return what a person found, from the labelling page's column where it wrote one."""
+    labels = f"{question.target}{LABELLED}"
+    if labels in frame.columns and f"{question.target}_by" in frame.columns:
+        notes.append(f"Labels were read from {labels!r}, which the labelling page wrote.")
+        return frame[labels]
+    return read_field(frame, question.target)
 
 
 def _emptied(column: pd.Series, question: AuditQuestion) -> pd.Series:
@@ -249,8 +259,9 @@ def _read_draw(
     Columns that `transduce draw` wrote are found by their names.
     """
     random = question.random
-    if random is None and f"{question.target}_random" in frame.columns:
-        random = f"{question.target}_random"
+    for name in (str(question.target), str(question.target).removesuffix(LABELLED)):
+        if random is None and f"{name}_random" in frame.columns:
+            random = f"{name}_random"
     stratum = question.stratum
     if stratum is None and random is not None and f"{random}_stratum" in frame.columns:
         stratum = f"{random}_stratum"

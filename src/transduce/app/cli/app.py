@@ -242,6 +242,15 @@ BLINDLY = (
     "probabilities, one for each class. A prediction is hidden until its row has a label and then "
     "compared with it; certificates say how many predictions are wrong."
 )
+LABEL_BY = (
+    "A column of predicted classes: draw --number rows, from each class separately, and judge them "
+    "first. Repeat the option for columns of probabilities, one for each class. A draw that the "
+    "table has from `transduce draw` is read without it."
+)
+LABEL_AGAIN = (
+    "The column that another person labelled on this page: judge the rows that were judged there, "
+    "without seeing how."
+)
 SHOWN = "Columns to show, separated by commas; all by default."
 NAMES = "Classes, separated by commas; by default those in the table, or yes and no."
 FRESH = "Seed of the draw, to draw the same rows again; by default a new one."
@@ -615,6 +624,11 @@ def label(  # noqa: PLR0913
     person: Annotated[
         str, _option("--person", "NAME", "Your name, for the journal.", show_default=False)
     ] = "",
+    by: Annotated[list[str] | None, _option("--by", "COLUMN", LABEL_BY)] = None,
+    number: Annotated[
+        int, typer.Option(min=1, help="With --by: how many rows to draw from all classes.")
+    ] = 100,
+    again: Annotated[str | None, _option("--again", "COLUMN", LABEL_AGAIN)] = None,
     task: Annotated[
         Literal["auto", "classes", "numbers"],
         typer.Option(help="Whether labels are classes or numbers."),
@@ -646,11 +660,13 @@ def label(  # noqa: PLR0913
     journal beside the table; the same command continues where you stopped.
     """
     with refusals():
-        from transduce.app.labelling import SessionSettings
+        from transduce.app.labelling import SampleRequest, SessionSettings
         from transduce.app.page.command import run_label
 
         numbers: dict[str, Any] = {"recall": recall, "certainty": certainty, "seed": seed}
-        numbers |= {"tolerance": tolerance, "person": person}
+        numbers |= {"tolerance": tolerance, "person": person, "again": again}
+        if by:
+            numbers["sample"] = SampleRequest(tuple(by), number)
         settings = SessionSettings(task=task, labels_by_class=labels_by_class, **numbers)
         what: dict[str, Any] = {
             "show": _parted(show),

@@ -11,6 +11,7 @@ from transduce.app.labelling.certificates import (
     certify_answers,
     certify_recall,
 )
+from transduce.app.labelling.samples import SampleRequest
 from transduce.app.labelling.session import Exported, Session, SessionSettings
 from transduce.app.labelling.state import Proposal
 
@@ -22,4 +23,4 @@ __all__ = [
     "certify_answers",
     "certify_recall",
 ]
-__all__ += ["Exported", "Proposal", "Session", "SessionSettings"]
+__all__ += ["Exported", "Proposal", "SampleRequest", "Session", "SessionSettings"]

@@ -22,6 +22,7 @@ from transduce.app.labelling.certificates import intervals
 from transduce.app.labelling.journal import Label
 from transduce.app.labelling.model import Model
 from transduce.app.labelling.prepared import Prepared
+from transduce.app.labelling.samples import DRAW
 from transduce.app.labelling.sentences import certificate_text
 from transduce.app.labelling.session import Exported, Session
 from transduce.app.labelling.session_fill import PageAnswers, SessionFill
@@ -165,6 +166,11 @@ def label_columns(session: Session, answers: Answers) -> pd.DataFrame:
         for row, label in state.labelled.items():
             agrees[row] = "no" if is_wrong(row, label) else "yes"
         columns[f"{target}_agrees"] = agrees
+    if state.sample is not None and state.sample.kind == DRAW:
+        columns |= state.sample.columns(target)
+        if f"{target}_random" in session.table.frame.columns:  # the draw that was read there
+            for name in state.sample.columns(target):
+                columns.pop(name)
     taken = [name for name in columns if name in session.table.frame.columns]
     if taken:
         raise ValueError(f"The table has a column {taken[0]!r} already: drop it first.")

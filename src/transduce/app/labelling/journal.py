@@ -27,6 +27,7 @@ VERSION = 1
 KINDS = (
     *("draw", "answer", "skip", "change", "undo", "mode", "wanted", "class", "freeze", "plan"),
     "check",  # of predictions made elsewhere
+    "sample",  # of rows that are judged first
     "goal",  # that was changed on the page; `mode` says which
 )
 DECISION = (
@@ -74,7 +75,7 @@ class Event:
     unlabelled: int = 0  # rows that could be drawn before it happened
     hits: int = 0  # wanted rows known before it happened
     number: float = 0.0  # draws planned, the tolerance of frozen numbers, or a goal
-    data: str = ""  # frozen answers, or predictions made elsewhere, packed
+    data: str = ""  # frozen answers, predictions made elsewhere, or a sample, packed
     level: float = 0.0  # of the intervals or sets that planned draws calibrate; 0 in old journals
     proposed: Label = None  # what was predicted elsewhere for this row
     proposer: str = ""  # the column of predictions

@@ -17,6 +17,14 @@ import pandas as pd
 
 from transduce.app.labelling.certificates import Certificates, certify
 from transduce.app.labelling.journal import Event, Journal, Label, now, pack
+from transduce.app.labelling.samples import (
+    AGAIN,
+    DRAW,
+    SampleRequest,
+    draw_sample,
+    judged_before,
+    read_draw,
+)
 from transduce.app.labelling.state import MODES, Answers, Proposal, State, check_goal, open_state
 from transduce.app.labelling.table import (
     LabelTable,
@@ -73,6 +81,10 @@ class SessionSettings:
         How far a number predicted elsewhere may be off and still count as right.
     person : str, default=""
         Who decides, for the journal.
+    sample : SampleRequest, optional
+        Predictions made elsewhere: rows to be drawn from each predicted class and judged first.
+    again : str, optional
+        The target of another session on the same table, whose rows are judged here again.
 
     Examples
     --------
@@ -98,6 +110,8 @@ class SessionSettings:
     wait: bool = True
     tolerance: float | None = None
     person: str = ""
+    sample: SampleRequest | None = None
+    again: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("recall", "certainty", "wrong_share", "confidence"):
@@ -351,6 +365,7 @@ class Session:
             if self._journal.note:
                 self._notes.insert(0, self._journal.note)
             self._check_predictions(asked, named, wanted)
+            self._begin_sample()
             self.preparation = Preparation(self._make_model, wait=self.settings.wait)
         except BaseException:
             self._journal.abandon()
@@ -392,7 +407,7 @@ class Session:
         if not columns:
             self._name_classes(classes, wanted)
             return
-        self._hide(columns)
+        self._hide([*columns, *self._columns_that_tell()])
         if checked is not None:
             self._name_classes(classes, wanted)
             return
@@ -409,6 +424,42 @@ class Session:
         if wanted is None and self.state.wanted is not None and not self.state.drawn:
             self._record(Event("wanted", label=None))  # whoever checks searches for none
         self._begin_check(asked, predictions)
+
+    def _begin_sample(self) -> None:
+        """Write to the journal which rows are judged first, unless it is known already."""
+        if self.state.sample is not None or self.state.decisions or self.state.drawn:
+            if self.state.sample is None and (self.settings.sample or self.settings.again):
+                self._notes.append(
+                    "Rows were judged or drawn here before: which are judged first is not changed."
+                )
+            return
+        sample = None
+        if self.settings.again is not None:
+            other = replace(self.table, target=self.settings.again)
+            path = journal_path(other)
+            if path is None:
+                raise OptionError("Rows of a frame cannot be judged again: there is no journal.")
+            sample = judged_before(path, self.table)
+        elif self.settings.sample is not None:
+            sample = draw_sample(
+                self.table, self.state.pool, self.settings.sample, self.state.header.seed % 2**31
+            )
+        elif self.state.predictions is not None:
+            sample = read_draw(self.table)
+        if sample is not None and sample.n_rows:
+            self._record(sample.as_event())
+
+    def _columns_that_tell(self) -> list[str]:
+        """Return the columns that give a prediction away: those of draws, and others' labels."""
+        named = [str(name) for name in self.table.frame.columns]
+        endings = ("_random", "_random_seed", "_random_stratum", "_random_probability")
+        columns = [name for name in named if name.endswith(endings)]
+        others = self.settings.again
+        if self.state.sample is not None and self.state.sample.kind == AGAIN:
+            others = self.state.sample.origin
+        if others is not None:
+            columns += [name for name in named if name == others or name.startswith(f"{others}_")]
+        return columns
 
     def _hide(self, columns: Sequence[str]) -> None:
         """Leave columns out of what is shown, searched and learnt from."""
@@ -563,6 +614,11 @@ class Session:
         state = self.state
         if state.revisit is not None and state.label_of(state.revisit) is None:
             return self._propose_again(state.revisit)
+        first = state.open_sample()
+        if first and state.sample is not None:
+            reason = {DRAW: "sample", AGAIN: "again"}[state.sample.kind]
+            number = state.sample.n_rows - len(first) + 1
+            return Proposal(first[0], state.mode, reason, number, random=True)
         if state.n_pool == 0 and state.pending is None:
             waiting = state.doubtful
             if waiting:

@@ -17,6 +17,7 @@ import numpy as np
 
 from transduce.app.labelling.certificates import Audit, Draws
 from transduce.app.labelling.journal import Event, Header, Journal, Label, unpack
+from transduce.app.labelling.samples import Sample
 from transduce.app.labelling.table import LabelTable, given_labels
 from transduce.core import checks
 from transduce.core.ranks import fewest_calibration
@@ -44,8 +45,8 @@ class Proposal:
     row, mode : int, {"find", "learn", "audit"}
         The row, and how it was chosen.
     reason : str
-        Why, in a word: "likeliest", "teaches", "diverse", "widest", "advised", "random", "undone"
-        or "skipped".
+        Why, in a word: "likeliest", "teaches", "diverse", "widest", "advised", "random", "sample",
+        "again", "undone" or "skipped".
     value : float
         A number that belongs to the reason: the share of the uncertainty, the width, the number of
         the draw.
@@ -164,6 +165,7 @@ class State:
     n_blocks: int = 0  # begun
     n_events: int = 0
     version: int = 0  # of the labels
+    sample: Sample | None = None  # rows that are judged first
     goals: dict[str, float] = field(default_factory=dict)  # those changed since the session began
 
     def __post_init__(self) -> None:
@@ -267,6 +269,17 @@ class State:
         The first of all, and the first after rows were labelled on purpose.
         """
         return self.plan is None or self.plan.spoilt or self.plan.searched
+
+    def open_sample(self) -> list[int]:
+        """Return the rows of the sample that nobody has judged or skipped, in their order."""
+        if self.sample is None:
+            return []
+        rows = self.sample.in_order(self.header.seed).tolist()
+        return [row for row in rows if self.label_of(row) is None and row not in self.decisions]
+
+    def in_sample(self, row: int) -> bool:
+        """Return whether a row is among those that are judged first."""
+        return self.sample is not None and bool(self.sample.codes[row] % 2)
 
     @property
     def saw_draws(self) -> bool:
@@ -481,6 +494,11 @@ class State:
                 self.revisit = None
             case "wanted":
                 self.wanted = event.label
+            case "sample":
+                sample = Sample.from_event(event)
+                if len(sample.codes) != self.header.n_rows:
+                    raise ValueError("a sample must be of as many rows as the table has")
+                self.sample = sample
             case "goal":
                 self.goals[event.mode] = event.number
             case "class":

@@ -14,6 +14,7 @@ import numpy as np
 from transduce.app.labelling import sentences
 from transduce.app.labelling.certificates import Certificates, Intervals, intervals
 from transduce.app.labelling.journal import Label
+from transduce.app.labelling.samples import DRAW, Sample, about_sample
 from transduce.app.labelling.session import Session
 from transduce.app.labelling.state import Answers, Decision, Proposal
 from transduce.app.labelling.table import readings
@@ -34,6 +35,8 @@ REASONS = {
     "widest": "Its interval is the widest of those compared ({size}).",
     "random": "Random draw {number:,.0f}. Judge it as it is: the certificates rest on it.",
     "early": "While all rows are being compared, rows come in a random order.",
+    "sample": "Row {number:,.0f} of the draw. Judge it as it is: what is said of all rests on it.",
+    "again": "Row {number:,.0f} of those that were judged before. Judge it as it is.",
     "undone": "You took its label back.{stays}",
     "skipped": "You skipped this random draw. It counts as a possible hit until you judge it.",
 }
@@ -231,7 +234,7 @@ def row_card(session: Session, row: int, answers: Answers) -> dict[str, Json]:
         card["decision"] = decided(session, decision)
         card["step"] = list(state.decisions)[::-1].index(row)
     # The answer of a random draw would sway the person.
-    if label is not None or not state.was_drawn(row):
+    if label is not None or not (state.was_drawn(row) or state.in_sample(row)):
         card["answer"] = _json(session.named(answers.values[[row]])[0])
         card["bounds"] = _bounds(answers, row)
     if session.prepared is not None:
@@ -317,7 +320,12 @@ def checked(session: Session, certified: Certificates) -> Json:
         return None
     headline, text = sentences.about_predictions(certificate, predictions.column)
     is_wrong = session.state.is_wrong(predictions)
-    wrong = sum(is_wrong(row, label) for row, label in session.state.labelled.items())
+    labelled = session.state.labelled
+    wrong_rows = [row for row, label in labelled.items() if is_wrong(row, label)]
+    wrong = len(wrong_rows)
+    sampled = None
+    if session.state.sample is not None:
+        sampled = _about_sample(session, session.state.sample, wrong_rows)
     return {
         "column": predictions.column,
         "headline": headline,
@@ -328,6 +336,8 @@ def checked(session: Session, certified: Certificates) -> Json:
         "ahead": certificate.draws_needed or None,
         "more": [list(point) for point in certified.ahead],
         "left": certificate.remaining,
+        "sample": sampled,
+        "draws": certificate.n_draws,
         "agreed": len(session.state.labelled) - wrong,
         "differed": wrong,
         "changed": session.state.n_changed,
@@ -337,6 +347,20 @@ def checked(session: Session, certified: Certificates) -> Json:
         "certainty": certificate.certainty,
         "last": _last_checked(session),
     }
+
+
+def _about_sample(session: Session, sample: Sample, wrong: list[int]) -> Json:
+    """Return what is known from the rows that are judged first."""
+    state = session.state
+    rows = np.array([*state.labelled], dtype=np.int64)
+    n_open = sample.n_rows - int(np.sum(sample.mask[rows]))
+    left = session.table.n_rows - len(rows)
+    bound = left
+    if sample.kind == DRAW and sample.mask[rows].any():
+        bound = sample.wrong_at_most(rows, np.array(wrong, dtype=np.int64), state.certainty)
+    sure = sentences.rounded_down(state.certainty)
+    headline, text = about_sample(sample, n_open, bound, left, sure)
+    return {"headline": headline, "text": text}
 
 
 def _last_checked(session: Session) -> Json:

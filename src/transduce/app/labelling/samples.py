@@ -1,0 +1,191 @@
+"""Rows that are judged first: a draw whose size is fixed, or what another person judged.
+
+A draw by strata says more of rare classes than draws from all rows alike. Its statement is that of
+an audit: it holds for the whole draw, and rows that nobody has judged yet count as wrong, so that
+it holds at every look before, too.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from transduce.app.labelling.journal import Event, Journal, pack, unpack
+from transduce.app.labelling.table import LabelTable
+from transduce.core.types import AnyArray, Mask
+from transduce.core.words import counted
+from transduce.population.checks import CheckedRows
+from transduce.population.draws import Allocation, read_marks
+
+DRAW = "draw"  # rows that chance chose: they speak for the others
+AGAIN = "again"  # rows that another person judged
+
+
+@dataclass(frozen=True)
+class SampleRequest:
+    """How rows are drawn before the first is judged.
+
+    Parameters
+    ----------
+    by : tuple of str
+        The column of predicted classes, or of probabilities, from each of which rows are drawn.
+    number : int, default=100
+        How many rows are drawn.
+    allocation : {"equal", "proportional", "neyman"}, default="neyman"
+        How many from each class.
+
+    Examples
+    --------
+    >>> from transduce.app.labelling import SampleRequest
+    >>> SampleRequest(("llm",)).number
+    100
+    """
+
+    by: tuple[str, ...]
+    number: int = 100
+    allocation: Allocation = "neyman"
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Rows that are judged before all others.
+
+    Attributes
+    ----------
+    kind : {"draw", "again"}
+    codes : int array of shape (n,)
+        Twice the stratum of a row, and one more if it is among the rows.
+    strata : list of str
+        What the strata are called; empty if there is one only.
+    origin : str
+        Where the rows come from.
+    """
+
+    kind: str
+    codes: AnyArray
+    strata: list[str]
+    origin: str
+
+    @classmethod
+    def of(cls, kind: str, rows: Mask, origin: str, strata: AnyArray | None = None) -> Sample:
+        """Return a sample of the marked rows (n,), drawn from each of the strata (n,) by itself."""
+        codes = np.zeros(len(rows), dtype=np.int16)
+        names: list[str] = []
+        if strata is not None:
+            numbers, found = pd.factorize(np.asarray(strata, dtype=object), sort=True)
+            codes = 2 * numbers.astype(np.int16)
+            names = [str(name) for name in found]
+        return cls(kind, codes + rows.astype(np.int16), names, origin)
+
+    @classmethod
+    def from_event(cls, event: Event) -> Sample:
+        """Return a sample as the journal has it."""
+        return cls(event.mode, unpack(event.data), json.loads(str(event.label)), event.proposer)
+
+    def as_event(self) -> Event:
+        """Return the sample as the journal takes it."""
+        names = json.dumps(self.strata, ensure_ascii=False)
+        data = pack(self.codes.astype(np.int16))
+        return Event("sample", label=names, mode=self.kind, data=data, proposer=self.origin)
+
+    @property
+    def mask(self) -> Mask:
+        """Which rows are in the sample, shape (n,)."""
+        return np.asarray(self.codes % 2 == 1)
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows are in the sample."""
+        return int(self.mask.sum())
+
+    def in_order(self, seed: int) -> AnyArray:
+        """Return the rows in the order in which they are judged, which no class decides."""
+        return np.random.default_rng([seed, 1]).permutation(np.flatnonzero(self.mask))
+
+    def wrong_at_most(self, labelled: AnyArray, wrong: AnyArray, certainty: float) -> int:
+        """Return how many of the rows without a label are wrong at most, with a certainty.
+
+        Given are the rows that have a label, and those of them that are wrong. Rows of the sample
+        without a label count as wrong.
+        """
+        true = np.full(len(self.codes), -1, dtype=np.int64)
+        true[labelled] = 0
+        true[wrong] = 1
+        predicted = np.zeros(len(true), dtype=np.int64)
+        rows = CheckedRows(predicted, true, self.mask, self.codes.astype(np.int64) // 2)
+        return rows.count_strata(rows.wrong, doubtful=True).at_most_unchecked(certainty)
+
+    def columns(self, target: str) -> dict[str, AnyArray]:
+        """Return the columns of a draw, as `transduce draw` writes them beside a table."""
+        name = f"{target}_random"
+        columns: dict[str, AnyArray] = {name: np.where(self.mask, "yes", "no")}
+        if self.strata:
+            strata = self.codes.astype(np.int64) // 2
+            columns[f"{name}_stratum"] = np.array(self.strata, dtype=object)[strata]
+        return columns
+
+
+def read_draw(table: LabelTable) -> Sample | None:
+    """Return the draw whose columns a table has beside its target; None if there is none."""
+    name = f"{table.target}_random"
+    if name not in table.frame.columns:
+        return None
+    strata = None
+    if f"{name}_stratum" in table.frame.columns:
+        strata = table.frame[f"{name}_stratum"].astype(str).to_numpy()
+    return Sample.of(DRAW, read_marks(table.frame, name), name, strata)
+
+
+def draw_sample(table: LabelTable, open_rows: Mask, request: SampleRequest, seed: int) -> Sample:
+    """Return rows drawn from each predicted class, of those that may be drawn (n,)."""
+    from transduce.app.auditing.drawing import StrataRequest, draw_by_strata
+
+    asked = StrataRequest(
+        number=request.number, seed=seed, by=request.by, allocation=request.allocation
+    )
+    frame = table.frame
+    if table.target not in frame.columns:
+        frame = frame.assign(**{table.target: None})
+    drawn = draw_by_strata(frame, table.target, open_rows, asked)
+    rows = np.isin(np.arange(table.n_rows), drawn.rows)
+    strata = drawn.columns[f"{table.target}_random_stratum"].to_numpy()
+    return Sample.of(DRAW, rows, ", ".join(request.by), strata)
+
+
+def judged_before(path: Path, table: LabelTable) -> Sample:
+    """Return the rows that were judged in another session on the same table."""
+    if not path.exists():
+        raise ValueError(f"There is no {path.name}: nobody has judged rows there yet.")
+    journal = Journal(path)
+    try:
+        header, events = journal.header, journal.events
+    finally:
+        journal.close()
+    if header is None or header.digest != table.digest:
+        raise ValueError(f"{path.name} is about another table, or about this one as it was before.")
+    rows = np.zeros(table.n_rows, dtype=bool)
+    rows[[event.row for event in events if event.kind in ("answer", "change")]] = True
+    if not rows.any():
+        raise ValueError(f"Nobody has judged a row in {path.name} yet.")
+    return Sample.of(AGAIN, rows, header.target)
+
+
+def about_sample(sample: Sample, n_open: int, bound: int, left: int, sure: str) -> tuple[str, str]:
+    """Return what is certain of predictions by a draw whose size was fixed, and how far it is."""
+    if n_open == 0 and left == 0:
+        return "Every row is checked.", ""
+    judged = f"{sample.n_rows - n_open:,} of {counted(sample.n_rows, 'row')}"
+    if sample.kind == AGAIN:
+        return f"{judged} judged again.", f"These rows have a label in “{sample.origin}” already."
+    by = f"drawn from each class of “{sample.origin}”"
+    if not sample.strata:
+        by = "drawn from all rows alike"
+    headline = f"At most {bound:,} of {counted(left, 'unchecked prediction')} are wrong."
+    text = f"That is {sure} certain: {judged} {by} are judged"
+    if n_open:
+        return headline, f"{text}, and the {n_open:,} others count as wrong until then."
+    return headline, f"{text}."
