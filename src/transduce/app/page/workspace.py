@@ -62,6 +62,8 @@ BOXES = {
     ),
     "minimum": f"“No value is below” {_SECOND}",
     "maximum": f"“or above” {_SECOND}",
+    "reject": f"“Mark the least certain rows as too unsure” {_SECOND}",
+    "label_conditional": f"“Within every class by itself” {_SECOND}",
     **{card.flag: f"“{card.title}” {_SECOND}" for card in CARDS.values() if card.flag},
 }
 
@@ -110,6 +112,8 @@ class Choices:
     also_column: str | None = None  # that says so
     minimum: float | None = None  # that a value of the target can have
     maximum: float | None = None
+    reject: float | None = None  # share of the rows that are marked as too unsure
+    label_conditional: bool = False  # whether the guarantee is to hold within every class
     confidence: float = 0.9
     guarantee: str = "auto"
     task: str = "auto"
@@ -167,9 +171,9 @@ class Choices:
         own = replace(self, besides=[], ignore=[*self.ignore, *others])
         if name == self.target:
             return own
-        return replace(
-            own, target=name, task="auto", minimum=None, maximum=None, corrected=[], right=[]
-        )
+        alone = Choices()
+        of_first = ("task", "minimum", "maximum", "label_conditional", "corrected", "right")
+        return replace(own, target=name, **{word: getattr(alone, word) for word in of_first})
 
     @property
     def flags(self) -> dict[str, Any]:
@@ -210,7 +214,7 @@ class Choices:
         changes = _with_way(self, changes)
         new = replace(self, **changes)
         own: dict[str, Any] = {"labels": 0, "task": "auto", "minimum": None, "maximum": None}
-        own |= {"corrected": [], "right": []}
+        own |= {"corrected": [], "right": [], "reject": None, "label_conditional": False}
         if new.target == self.target:
             own = {}
         mended = {name: value for name, value in own.items() if name not in changes}

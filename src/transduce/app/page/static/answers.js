@@ -28,6 +28,7 @@ let brief = null;
 let ran = null; // the choices of the fill that is shown
 let shown = null;
 let latest = 0;
+let allColumns = false; // although they do not fit beside each other
 
 // ------------------------------------------------------------------------------------------------ a fill that runs
 
@@ -129,7 +130,7 @@ function drawSeveral(page) {
   const { several = [] } = brief;
   $("several").hidden = !several.length;
   const show = (place) => { asked.of = String(place); drawAnswers(page); };
-  const head = ["column", "filled", "known", "how good", "guarantee"].map((text) => make("th", { scope: "col", text }));
+  const head = ["column", "filled", "known", "how good", "guarantee"].map((text, place) => make("th", { scope: "col", class: place === 1 || place === 2 ? "number" : "", text }));
   const lines = several.map((line, place) => {
     const here = String(place) === asked.of;
     return make("tr", { class: here ? "aim" : "" }, make("th", { scope: "row" }, make("button", { type: "button", class: "link", "aria-current": String(here), text: line.name, onclick: () => show(place) })),
@@ -272,6 +273,7 @@ function showRows(page, found) {
     return row;
   });
   redraw($("rows"), make("thead", {}, head), make("tbody", {}, ...body));
+  fitColumns();
   $("found").textContent = found.total === brief.n_answers ? `${count(found.total)} rows` : `${count(found.total)} of ${count(brief.n_answers)} rows`;
   $("page").textContent = found.total ? `${count(found.start + 1)} to ${count(found.start + found.rows.length)} of ${count(found.total)}` : "none";
   $("earlier").disabled = found.start === 0;
@@ -282,6 +284,20 @@ function showRows(page, found) {
     $("trust-file").hidden = !found.trusted;
   }
   document.body.dataset.rows = latest;
+}
+
+// The columns of the table that tell which row is meant, as many as there is room for; a button shows the others.
+function fitColumns() {
+  const box = $("row-box"), button = $("all-columns"), own = brief.context.length;
+  const last = $("rows").rows[0].cells.length;
+  const cells = (place) => [...$("rows").rows].map((line) => line.cells[last - 1 - place]);
+  const show = (place, on) => { for (const cell of cells(place)) if (cell) cell.hidden = !on; };
+  for (let place = 0; place < own; place += 1) show(place, true);
+  let out = 0;
+  while (!allColumns && out < own && box.scrollWidth > box.clientWidth) show(out++, false);
+  button.hidden = !out && !allColumns;
+  button.textContent = allColumns ? "Columns that fit" : `${count(out)} more column${out === 1 ? "" : "s"}`;
+  button.setAttribute("aria-pressed", String(allColumns));
 }
 
 // Rows are named by their line in the file, or else by their number.
@@ -414,6 +430,8 @@ export function answersBegin(page) {
   $("ask-doubt").addEventListener("click", () => { Object.assign(asked, { trust: "", sort: "", down: "0", start: 0 }); drawTrust(page); drawRows(page); });
   $("ask-whole").addEventListener("click", () => showWhole(true));
   $("ask-trust").addEventListener("click", () => { Object.assign(asked, { trust: "0.1", start: 0, tolerance: String(brief.trust.usual ?? ""), relative: "" }); drawTrust(page); drawRows(page); });
+  $("all-columns").addEventListener("click", () => { allColumns = !allColumns; fitColumns(); });
+  window.addEventListener("resize", () => { if (brief && !brief.parts && $("rows").rows.length) fitColumns(); });
   $("label").addEventListener("click", () => label(page, false));
   $("label-draw").addEventListener("click", () => label(page, true));
 }

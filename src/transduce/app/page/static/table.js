@@ -130,7 +130,8 @@ function drawPreview(page) {
   const { choices } = page.state;
   const { columns, rows, targets } = found;
   const named = new Map(columns.map((column) => [column.name, column]));
-  $("table-lead").textContent = `${count(rows)} rows, ${count(found.n_columns)} columns. ${aboutHoles()}`;
+  const size = `${rows === 1 ? "1 row" : `${count(rows)} rows`}, ${found.n_columns === 1 ? "1 column" : `${count(found.n_columns)} columns`}.`;
+  $("table-lead").textContent = rows ? `${size} ${aboutHoles()}` : `There is no row below the names of the ${found.n_columns === 1 ? "column" : "columns"}. If they stand elsewhere, say so below.`;
   redraw($("targets"), ...targets.map((name, place) => {
     const column = named.get(name), chosen = choices.target === name;
     const button = make("button", { type: "button", role: "radio", "aria-checked": String(chosen), tabindex: chosen || (!choices.target && place === 0) ? 0 : -1, onclick: () => page.change({ target: name }) },
@@ -190,8 +191,9 @@ function drawUnlabelled(page) {
   });
   const add = make("button", { type: "button", class: "add", onclick: () => openBegin(page, null) }, make("strong", { text: "Add a column to label" }),
     make("span", { class: "fine", text: "Relevant or not, a grade, a measurement: you label some rows, and the others are filled from them." }));
-  $("unlabelled-title").hidden = found.in_parts;
-  redraw($("unlabelled"), ...(found.in_parts ? [] : [...cards, add]));
+  const none = found.in_parts || !found.rows; // nobody can label
+  $("unlabelled-title").hidden = none;
+  redraw($("unlabelled"), ...(none ? [] : [...cards, add]));
 }
 
 function openBegin(page, name) {
@@ -413,6 +415,7 @@ export function tableBegin(page) {
   $("to-labels").addEventListener("click", () => page.go("labels"));
   $("sheet").addEventListener("change", async () => { if (!(await page.change({ sheet: $("sheet").value, header: null, rows: null, target: null }))) drawTable(page); });
   $("layout").addEventListener("click", () => openLayout(page));
+  $("kept").addEventListener("toggle", () => drawKept(page));
   $("example").addEventListener("click", () => page.act("example"));
   arrows($("targets"));
   for (const id of ["begin-classes-kind", "begin-numbers-kind", "begin-check"]) $(id).addEventListener("change", showClassesBox);

@@ -58,9 +58,9 @@ export async function drawWays(page) {
   if (kinds?.key !== key) {
     $("to-fill").hidden = true; // its place is known when all above it is drawn
     try {
-      const { columns, unfit } = await read("/open/preview");
+      const { columns, unfit, in_parts: parts } = await read("/open/preview");
       if (page.state.table !== table) return;
-      kinds = { key, columns, unfit };
+      kinds = { key, columns, unfit, parts };
     } catch (error) {
       $("labels-lead").textContent = error.message; // in its place, and to stay: nothing else is drawn here
       $("labels-lead").classList.add("bad");
@@ -83,7 +83,13 @@ export async function drawWays(page) {
   }));
   $("confidence").value = String(choices.confidence);
   $("limits").hidden = choices.task === "classification" || kinds.columns.find(({ name }) => name === choices.target)?.kind !== "number";
+  const isNumber = kinds.columns.find(({ name }) => name === choices.target)?.kind !== "category" && choices.task !== "classification";
+  $("conditional-box").hidden = isNumber;
+  $("reject-box").hidden = kinds.parts; // it asks for all rows at once
+  $("conditional").checked = choices.label_conditional;
+  if (document.activeElement !== $("reject") && !refused($("reject"))) $("reject").value = choices.reject === null ? "" : number(100 * choices.reject);
   const of = JSON.stringify([table, choices.target]);
+  if ($("limits").dataset.of !== of) refuse($("reject"), "");
   if ($("limits").dataset.of !== of) LIMITS.forEach((end) => refuse($(end), "")); // what was refused was of another column
   $("limits").dataset.of = of;
   for (const end of LIMITS) if (document.activeElement !== $(end) && !refused($(end))) $(end).value = choices[end] === null ? "" : number(choices[end]);
@@ -96,7 +102,7 @@ export async function drawWays(page) {
 
 // What is refused must be mended before a fill, which would not use it.
 function drawFill(state) {
-  $("fill").disabled = !ready(state) || (!$("limits").hidden && LIMITS.some((end) => refused($(end))));
+  $("fill").disabled = !ready(state) || refused($("reject")) || (!$("limits").hidden && LIMITS.some((end) => refused($(end))));
 }
 
 // Whether it was said how the values came about, and by which column.
@@ -195,11 +201,20 @@ export async function label(page, draw) {
 export function waysBegin(page) {
   arrows($("ways"));
   $("confidence").addEventListener("change", async () => { if (!(await page.change({ confidence: Number($("confidence").value) }))) $("confidence").value = String(page.state.choices.confidence); });
+  $("conditional").addEventListener("change", async () => { if (!(await page.change({ label_conditional: $("conditional").checked }))) $("conditional").checked = page.state.choices.label_conditional; });
+  $("reject").addEventListener("change", () => takeReject(page));
   for (const end of LIMITS) $(end).addEventListener("change", () => takeLimit(page, end));
   $("fill").addEventListener("click", async () => {
     await page.settled(); // a number that was typed just before
     if (!$("fill").disabled && await page.act("fill")) page.go("answers");
   });
+}
+
+async function takeReject(page) {
+  const words = $("reject").value.trim(), share = words === "" ? 0 : typed(words);
+  if (!(share >= 0 && share < 100)) refuse($("reject"), `“${words}” is not a share below 100 %, and is not used.`);
+  else refuse($("reject"), await page.change({ reject: share === 0 ? null : share / 100 }) ? "" : `${page.refusal} It is not used.`);
+  drawFill(page.state);
 }
 
 async function takeLimit(page, end) {
