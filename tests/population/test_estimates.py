@@ -27,7 +27,9 @@ from transduce.population.corrections import (
 from transduce.population.equations import Equation, EquationOfColumn
 from transduce.population.linear import estimate_linear, hinge_rows
 from transduce.population.lines import labels_for_width
+from transduce.population.regressions import hinges_of_regression
 from transduce.population.sample import PartlyKnown
+from transduce.population.uncertain import Uncertain
 
 
 def column_of(y, f, labelled, **design):
@@ -448,6 +450,38 @@ class TestLimits:
         coefficients = np.linalg.pinv(np.column_stack([np.ones(200), x]))[1]
         column = PartlyKnown(y, np.zeros(200), Sample(~np.isnan(y)))
         assert hinge_rows(column, coefficients).tolist() == [0]
+
+    def test_one_row_decides_a_logistic_slope(self):
+        """Its interval would be wider than any number that anybody can use."""
+        rng = np.random.default_rng(0)
+        x = rng.normal(size=200)
+        ones = (rng.random(200) < 1.0 / (1.0 + np.exp(1.5 + 0.2 * x))).astype(float)
+        y = np.where(np.arange(200) < 40, ones, np.nan)
+        x[150] = 25.0
+        frame = estimate_regression(y, x[:, None], logistic=True)
+        assert frame.loc["x0", "kind"] == "none"
+        assert hinges_of_regression(y, x[:, None], logistic=True)["x0"].tolist() == [150]
+        y[150] = 1.0
+        labelled = Sample(np.arange(200) < 40)
+        frame = estimate_regression(y, x[:, None], logistic=True, sample=labelled)
+        assert frame.loc["x0", "kind"] == "approximate"
+
+    @pytest.mark.parametrize("degrees", [0.01, 0.5, 0.99])
+    def test_less_than_a_degree_of_freedom_promises_nothing(self, degrees):
+        number = Uncertain(1.0, 0.1, degrees, 1.0, 1.0)
+        assert number.interval(0.95) == (-np.inf, np.inf)
+
+    def test_a_quantile_that_may_be_any_number_is_no_promise(self):
+        y = np.array([1.0, 2.0] + [np.nan] * 30)
+        line = estimate_quantile(y).iloc[0]
+        assert (line["kind"], line["lower"], line["upper"]) == ("none", -np.inf, np.inf)
+
+    def test_a_group_without_labels_has_no_quantile(self):
+        y = np.append(np.arange(12.0), np.full(8, np.nan))
+        by = np.repeat(["a", "b"], [14, 6])
+        line = estimate_quantile(y, by=by).loc["b"]
+        assert line["kind"] == "none"
+        assert np.isnan(line["estimate"])
 
     def test_rows_labelled_on_purpose_are_known_and_no_sample(self):
         truth = np.append(1000.0, np.zeros(99))

@@ -200,6 +200,14 @@ class EquationOfColumn:
         number = number + (theta - correction.estimate)
         return LinearEstimate(number, sample.n_labels, n_rows, solution.factor)
 
+    def leverages(self, solution: Solution, place: int) -> Array:
+        """Return how much each row's error counts for one coefficient, signed, shape (n,)."""
+        predictions = self.column.predictions
+        values = np.where(self.column.unknown, predictions, self.column.values)
+        slopes = self.equation.slopes(values, solution.theta)
+        along = self.equation.rows(values) @ solution.inverse[place]
+        return np.asarray(np.sqrt(slopes) * along)
+
     def row_errors(self, solution: Solution, place: int) -> RowErrors:
         """Return how much each row moves one coefficient."""
         equation = self.equation
@@ -207,7 +215,6 @@ class EquationOfColumn:
         values = np.where(self.column.unknown, predictions, self.column.values)
         rows = equation.rows(values)
         slopes = equation.slopes(values, solution.theta)
-        along = rows @ solution.inverse[place]
         of_guess = self._influences(predictions, solution)[:, place]
         off = self._influences(self.truth, solution)[:, place] - solution.factor * of_guess
         leverage = np.sum((rows @ solution.inverse) * rows, axis=1)
@@ -215,7 +222,7 @@ class EquationOfColumn:
         left = np.clip(1.0 - leverage, SMALLEST_LEFT, 1.0)
         return RowErrors(
             errors=off / left,
-            leverages=slopes * along**2,
+            leverages=self.leverages(solution, place) ** 2,
             magnitudes=of_guess**2,
             sampled=self.column.sample.rows,
             missing=self.column.unknown,

@@ -123,14 +123,14 @@ def kind_of(ours: LinearEstimate) -> Kind:
     """Return what may be said of an interval by the t distribution."""
     if ours.is_known:
         return EXACT
-    return APPROXIMATE if ours.number.degrees > 0.0 else NONE
+    return APPROXIMATE if ours.number.is_told else NONE
 
 
 def worth_in_labels(ours: LinearEstimate, alone: LinearEstimate) -> float:
     """Return how many labels alone would give as narrow an interval."""
     error = ours.number.standard_error
     error_alone = alone.number.standard_error
-    if ours.is_known or not ours.number.degrees > 0.0 or not error_alone > 0.0:
+    if ours.is_known or not ours.number.is_told or not error_alone > 0.0:
         return float(ours.n_labels)
     return labels_for_width(ours.n_labels, ours.n_rows, error / error_alone)
 

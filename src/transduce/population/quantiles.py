@@ -83,6 +83,8 @@ def quantile_line(column: PartlyKnown, rows: Mask, q: float, confidence: float) 
     n_rows = column.count_rows(sampled, column.unknown & rows)
     width = ends[1] - ends[0]
     width_alone = ends_alone[1] - ends_alone[0]
+    # An interval of all numbers holds, and promises nothing.
+    kind = search.kind() if np.isfinite(ends).any() else NONE
     worth = float(n_labels)
     if np.isfinite(width) and np.isfinite(width_alone) and width_alone > 0.0:
         worth = labels_for_width(n_labels, n_rows, width / width_alone)
@@ -90,7 +92,7 @@ def quantile_line(column: PartlyKnown, rows: Mask, q: float, confidence: float) 
         estimate=search.estimate(),
         lower=ends[0],
         upper=ends[1],
-        kind=search.kind(),
+        kind=kind,
         n_labels=n_labels,
         labels_alone=search_alone.estimate(),
         labels_alone_lower=ends_alone[0],
@@ -141,7 +143,8 @@ class QuantileSearch:
     def estimate(self) -> float:
         """Return the first candidate up to which the estimated share is q."""
         count = len(self.candidates)
-        if not count:
+        has_labels = bool(np.any(self.column.sample.rows & self.rows))
+        if not count or not (has_labels or self.column.predictions.any()):
             return np.nan
         place = self.first_place(lambda share: share.estimate >= self.q)
         return float(self.candidates[min(place, count - 1)])
@@ -161,7 +164,7 @@ class QuantileSearch:
         return lower, upper
 
     def kind(self) -> Kind:
-        """Return what may be said of the interval: what may be said of all shares looked at."""
+        """Return what may be said of a quantile: what may be said of all shares looked at."""
         kinds = {share.kind for share in self.shares.values()}
         if not kinds or NONE in kinds:
             return NONE

@@ -87,25 +87,45 @@ def estimate_regression(
     return make_frame(equation_lines(column, equation, names, confidence))
 
 
-def hinges_of_regression(y: Labels, X: Rows, sample: Sample | None = None) -> dict[Any, AnyArray]:
-    """Return the unlabelled rows on which each coefficient of a linear regression hinges.
+def hinges_of_regression(
+    y: Labels,
+    X: Rows,
+    predictions: npt.ArrayLike | None = None,
+    *,
+    logistic: bool = False,
+    sample: Sample | None = None,
+) -> dict[Any, AnyArray]:
+    """Return the unlabelled rows on which each coefficient of a regression of y hinges.
 
     Parameters
     ----------
-    y, sample
+    y, predictions, sample
         As those of `estimate_mean`.
     X : DataFrame or array-like of shape (n, d)
         Columns known at every row; a constant is added.
+    logistic : bool, default=False
+        Whether y is 0 or 1, and the regression logistic.
 
     Returns
     -------
     dict
         For each coefficient positions of rows, largest influence first; none as a rule.
     """
-    column = read_column(y, None, sample)
+    column = read_column(y, predictions, sample)
     design, names = read_design_matrix(X, len(column.values))
-    coefficients = linear_coefficients(design, column)
-    return {name: hinge_rows(column, row) for name, row in zip(names, coefficients, strict=True)}
+    if not logistic:
+        coefficients = linear_coefficients(design, column)
+        return {
+            name: hinge_rows(column, row) for name, row in zip(names, coefficients, strict=True)
+        }
+    problem = EquationOfColumn.of(Equation(design, None, logistic), column)
+    solution = None if problem is None else problem.solve()
+    if problem is None or solution is None:
+        return {}
+    return {
+        name: hinge_rows(column, problem.leverages(solution, place))
+        for place, name in enumerate(names)
+    }
 
 
 def linear_coefficients(design: Array, column: PartlyKnown) -> Array:
@@ -137,16 +157,17 @@ def equation_lines(
         unknown = LinearEstimate(NOTHING_KNOWN, column.sample.n_labels, np.inf, 0.0)
         return {name: line_of(unknown, unknown, confidence) for name in names}
     # A row that was drawn and got no label may have any value, and no sample tells which.
-    doubtful = column.sample.n_lost(column.unknown) > 0
-    return {
-        name: line_of(
+    is_lost = column.sample.n_lost(column.unknown) > 0
+    lines = {}
+    for place, name in enumerate(names):
+        hinges = equation.outcome is None and hinge_rows(column, problem.leverages(ours, place)).size
+        lines[name] = line_of(
             problem.estimate(ours, place),
             problem.estimate(alone, place),
             confidence,
-            doubtful=doubtful,
+            doubtful=is_lost or bool(hinges),
         )
-        for place, name in enumerate(names)
-    }
+    return lines
 
 
 def read_outcome(outcome: Any, n_rows: int, *, logistic: bool) -> Array:

@@ -9,6 +9,11 @@ import numpy as np
 from scipy.stats import t as student_t
 
 
+# Two labels have one. The 97.5 % point of the t distribution is then 12.7; with half a degree 165,
+# with a quarter 44,000, and an interval of such a width says nothing.
+FEWEST_DEGREES = 1.0
+
+
 @dataclass(frozen=True)
 class Uncertain:
     """An estimate of a number, with what its interval needs.
@@ -38,6 +43,14 @@ class Uncertain:
         """Return a number that is known exactly."""
         return cls(number, 0.0, np.inf, number, number)
 
+    @property
+    def is_told(self) -> bool:
+        """Whether the labels tell how far off the estimate is.
+
+        With less than one degree of freedom it rests on one or two errors.
+        """
+        return self.degrees >= FEWEST_DEGREES
+
     def interval(self, confidence: float) -> tuple[float, float]:
         """Return the interval at a level by the t distribution; infinite if labels are too few.
 
@@ -49,7 +62,7 @@ class Uncertain:
         With the other side shortened, means of 19 real tables with 30 labels were held in 89 %
         instead of 92 %.
         """
-        if not self.degrees > 0.0:
+        if not self.is_told:
             return -np.inf, np.inf
         quantile = float(student_t.ppf((1.0 + confidence) / 2.0, self.degrees))
         shift = self.skewness * (2.0 * quantile**2 + 1.0) / 6.0

@@ -258,6 +258,12 @@ class TestRefusals:
             ("share of yes", {}, "holds numbers"),
             ("share above tall", {}, "A limit is a number"),
             ("quantile 7", {}, "lies between 0 and 1"),
+            ("quantile 0", {}, "smallest and the largest value"),
+            ("quantile 1.0", {}, "smallest and the largest value"),
+            ("mean", {"of": "size"}, "stands alone"),
+            ("mean", {"by": ["region", "size"]}, "Name one column"),
+            ("mean", {"by": "price"}, "group by another column"),
+            ("difference", {"by": "price"}, "group by another column"),
             ("difference", {}, "by which column"),
             ("difference a, b", {"by": "region"}, "No row is of the group 'a'"),
             ("difference a", {"by": "region"}, "two groups"),
@@ -282,6 +288,24 @@ class TestLimits:
         result = filled("price", n_labels=4)[0]
         line = result.estimate("mean").iloc[0]
         assert "Labels alone" in line["note"]
+
+    def test_an_end_that_is_missing_is_told(self):
+        line = prices()[0].estimate("quantile 0.999").iloc[0]
+        assert (line["kind"], line["upper"]) == ("approximate", np.inf)
+        assert "no upper end" in line["note"]
+
+    def test_a_row_that_decides_a_logistic_slope_is_named(self):
+        frame, price, _ = make_table()
+        row = int(np.flatnonzero(frame["price"].isna())[0])
+        sold = np.where(price + np.resize([40.0, -40.0], len(price)) > 100.0, "yes", "no")
+        frame["sold"] = pd.Series(sold).where(frame["price"].notna())
+        # Its own column, which predictions of the others hardly follow.
+        frame["noise"] = np.sin(np.arange(len(frame)))
+        frame.loc[row, "noise"] = 15.0
+        result = fill(frame.drop(columns="price"), "sold", method="ridge")
+        line = result.estimate("slope of noise").loc["noise"]
+        assert line["kind"] == "none"
+        assert f"row {row + 1}" in line["note"]
 
     def test_a_row_that_decides_is_named(self):
         frame, _, _ = make_table()

@@ -168,6 +168,11 @@ def _check_suits(column: PredictedColumn, question: Question) -> None:
         raise OptionError(
             f"{column.name!r} holds classes: ask for the share of one, not above or below."
         )
+    if question.by is not None and not isinstance(question.by, list) and question.by == column.name:
+        raise OptionError(
+            f"{column.name!r} is what is asked about, and is not known at every row: group by "
+            "another column."
+        )
     moments = column.target.spelling.moments
     if moments is not None and moments.dates and question.what == "total":
         raise OptionError("Dates have no total: ask for the mean or the median.")
@@ -294,24 +299,12 @@ def read_limit(column: PredictedColumn, limit: Any) -> float | None:
     return number
 
 
-def _values_and_predictions(column: PredictedColumn) -> tuple[Array, Array | None]:
-    """Return numbers, or of two classes ones and zeros, for a difference or a regression."""
-    if column.is_numeric:
-        return column.numbers, column.predictions
-    classes = sorted(pd.unique(column.target.known).tolist(), key=str)
-    if len(classes) != 2:
-        raise OptionError(
-            f"{column.name!r} has {len(classes)} classes: ask for the share of one, by group."
-        )
-    return column.indicator(classes[1]), column.probabilities(classes[1])
-
-
 def _differences(
     column: PredictedColumn, question: Question, groups: AnyArray | None, how: dict[str, Any]
 ) -> pd.DataFrame:
     """Return by how much the means of two groups differ, or of each group and the rest."""
     assert groups is not None
-    values, predictions = _values_and_predictions(column)
+    values, predictions = column.values_and_predictions()
     names = ordered_groups(groups[column.asked])
     if question.of is not None:
         pair = tuple(_find_group(names, name) for name in question.of)
@@ -343,7 +336,7 @@ def _find_group(names: list[Any], name: Any) -> Any:
 
 def _regression(column: PredictedColumn, question: Question, how: dict[str, Any]) -> pd.DataFrame:
     """Return the coefficients of a regression with the column on either side."""
-    values, predictions = _values_and_predictions(column)
+    values, predictions = column.values_and_predictions()
     known = None
     if question.regressors:
         known = read_regressors(column.frame, question.regressors)

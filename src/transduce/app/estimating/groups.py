@@ -21,6 +21,8 @@ FEWEST_OF_GROUP = 0.02  # of the rows: a column with a smaller group is not prop
 
 def check_column(frame: Columns, name: ColumnName) -> None:
     """Raise an error that names the columns there are unless this is one of them."""
+    if isinstance(name, list | set | dict):
+        raise OptionError(f"Name one column; got {quoted(name)}. Ask once for each.")
     if name not in frame.columns:
         known = ", ".join(map(str, list(frame.columns)[:20]))
         raise OptionError(f"There is no column {quoted(name)}; there are {known}.")

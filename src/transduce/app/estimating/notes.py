@@ -30,9 +30,12 @@ def add_notes(
 ) -> pd.DataFrame:
     """Return estimates with a column ``note``: a sentence, or nothing."""
     hinges: dict[Any, AnyArray] = {}
-    if question.what == "regression" and question.outcome is None and column.is_numeric:
+    if question.what == "regression" and question.outcome is None:
         known = read_regressors(column.frame, question.regressors)
-        hinges = hinges_of_regression(column.numbers, known, column.sample)
+        values, predictions = column.values_and_predictions()
+        hinges = hinges_of_regression(
+            values, known, predictions, logistic=not column.is_numeric, sample=column.sample
+        )
     notes = []
     for name, line in frame.iterrows():
         rows = rows_of_line(name, question, groups, len(column.target.missing))
@@ -55,6 +58,9 @@ def _note(
     sample = column.sample
     if not np.any(column.target.missing & rows):
         return "Every label is known."
+    if np.isinf(line["lower"]) or np.isinf(line["upper"]):
+        end = "upper" if np.isinf(line["upper"]) else "lower"
+        return f"There is no {end} end: with so few labels the value may lie beyond all of them."
     if column.predictions is None:
         return "Labels alone: there are too few to tell how good predictions are."
     if sample is not None and sample.sensitivity > 1.0:

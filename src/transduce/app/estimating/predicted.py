@@ -12,6 +12,7 @@ from transduce.app.tables.columns import Target
 from transduce.conformal.shares import ClassShares
 from transduce.core.types import AnyArray, Array, ColumnName, Mask
 from transduce.core.validation import class_codes
+from transduce.core.words import OptionError
 from transduce.population import Sample
 from transduce.population.checks import CheckedRows
 
@@ -126,6 +127,17 @@ class PredictedColumn:
         if code < 0:
             return np.zeros(len(self.predictions))
         return np.clip(self.predictions[:, code], 0.0, 1.0)
+
+    def values_and_predictions(self) -> tuple[Array, Array | None]:
+        """Return numbers, or of two classes ones and zeros, for a difference or a regression."""
+        if self.is_numeric:
+            return self.numbers, self.predictions
+        classes = sorted(pd.unique(self.target.known).tolist(), key=str)
+        if len(classes) != 2:
+            raise OptionError(
+                f"{self.name!r} has {len(classes)} classes: ask for the share of one, by group."
+            )
+        return self.indicator(classes[1]), self.probabilities(classes[1])
 
     @property
     def has_exact_shares(self) -> bool:

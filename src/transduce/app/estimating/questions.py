@@ -143,6 +143,8 @@ def read_question(
         of = [part.strip() for part in rest.split(",")]
     elif rest:
         raise OptionError(f"{word!r} stands alone, and {rest!r} follows it: ask for {HOW_TO_ASK}.")
+    if of is not None and what in ("mean", "total"):
+        raise OptionError(f"{word!r} stands alone, and is of nothing: got of={quoted(of)}.")
     question = Question(what, of, above, below, by, outcome)  # type: ignore[arg-type]
     return _checked(question)
 
@@ -194,6 +196,11 @@ def _with_level(question: Question) -> Question:
             level = float(with_plain_signs(level))
         except ValueError:
             level = None
+    if is_number(level) and float(level) in (0.0, 1.0):
+        raise OptionError(
+            "The smallest and the largest value of a column cannot be told from a part of it: ask "
+            "for a quantile between them, such as 'quantile 0.05' or 'quantile 0.95'."
+        )
     if not is_number(level) or not 0.0 < float(level) < 1.0:
         raise OptionError(
             f"A quantile lies between 0 and 1, as in 'quantile 0.9'; got {quoted(question.of)}."
