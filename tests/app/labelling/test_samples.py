@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+from tests.app.page.serving import Client, Served
 from transduce import audit
 from transduce.app.cli.app import app
 from transduce.app.labelling import SampleRequest, Session, SessionSettings
@@ -139,6 +140,32 @@ def test_skipped_rows_of_a_sample_are_left_and_count_as_wrong(judged):
         session.skip()
         rows = judge_sample(session, truth)
         assert len(rows) == 19
-        text = views.view(session)["check"]["sample"]["text"]
-        assert "19 of 20 rows" in text
-        assert "the 1 other" in text or "the 1 others" in text
+        shown = views.view(session)["check"]["sample"]
+        assert shown["headline"] == "19 of 20 rows judged."
+        assert "1 row that is not judged yet" in shown["text"]
+
+
+def test_certainty_is_fixed_by_the_first_row_of_a_sample_that_was_judged(judged):
+    path, truth = judged
+    with begin(path, sample=SampleRequest(("llm",), 20)) as session:
+        row = session.propose().row
+        session.set_goal("certainty", 0.9)
+        session.answer(truth[row])
+        session.undo()
+        with pytest.raises(ValueError, match="cannot change"):
+            session.set_goal("certainty", 0.5)
+
+
+def test_drawn_rows_are_a_page_to_print_without_their_predictions(judged):
+    path, truth = judged
+    with begin(path, sample=SampleRequest(("llm",), 20)) as session:
+        row = session.propose().row
+        session.answer(truth[row])
+        waiting = session.state.open_sample()
+        with Served(session) as served:
+            page = Client(served).get("/print").content.decode()
+    assert page.count('<tr class="drawn">') == 20
+    assert f">{row + 1}<" in page
+    assert all(f">{one + 1}<" in page for one in waiting)
+    assert page.count("spam") + page.count("ham") == 1  # the label that was given
+    assert "<script" not in page

@@ -184,8 +184,9 @@ def about_sample(sample: Sample, n_open: int, bound: int, left: int, sure: str) 
     by = f"drawn from each class of “{sample.origin}”"
     if not sample.strata:
         by = "drawn from all rows alike"
-    headline = f"At most {bound:,} of {counted(left, 'unchecked prediction')} are wrong."
-    text = f"That is {sure} certain: {judged} {by} are judged"
+    at_most = f"At most {bound:,} of {counted(left, 'unchecked prediction')} are wrong."
     if n_open:
-        return headline, f"{text}, and the {n_open:,} others count as wrong until then."
-    return headline, f"{text}."
+        rest = counted(n_open, "row that is", "rows that are")
+        open_rows = f"of which {rest} not judged yet count as wrong"
+        return f"{judged} judged.", f"{judged} {by}. {at_most} That is {sure} certain, {open_rows}."
+    return at_most, f"That is {sure} certain: all {judged} {by} are judged."

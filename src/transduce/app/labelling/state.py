@@ -283,7 +283,9 @@ class State:
 
     @property
     def saw_draws(self) -> bool:
-        """Whether a random draw was judged or skipped, even if that was taken back."""
+        """Whether a row that chance chose was judged or skipped, even if that was taken back."""
+        if any(self.in_sample(row) for row in (*self.first_answers, *self.decisions)):
+            return True
         if self.drawn in ([], [self.pending]):
             return any(row in self.first_answers for row in self.drawn)
         return True

@@ -34,6 +34,7 @@ from transduce.app.page import lists
 from transduce.app.page import view as views
 from transduce.app.page.kept import journals_of
 from transduce.app.page.preview import FIRST_ROWS, AnswerRows, Preview, outlook
+from transduce.app.page.printed import render_drawn_rows
 from transduce.app.page.run import (
     RESULT,
     GivenLabels,
@@ -224,6 +225,7 @@ class Server:
         }
         return [
             Route(page, first),
+            Route(f"{page.rstrip('/')}/print", self._print),
             Route("/page/{name}", lambda request: _static(request.path_params["name"])),
             Route("/favicon.ico", lambda request: Response(status_code=204)),
             Route(
@@ -240,6 +242,12 @@ class Server:
         ]
 
     # ------------------------------------------------------------------------------------- reading
+
+    def _print(self, request: Request) -> Response:
+        with self.lock:
+            if self.session is None:
+                return PlainTextResponse("Labelling has ended: go back to the table.", 404)
+            return Response(render_drawn_rows(self.session), media_type="text/html")
 
     def _history(self, request: Request) -> Json:
         start = int(request.query_params.get("start", 0))

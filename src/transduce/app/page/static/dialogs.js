@@ -87,6 +87,7 @@ export function openExport(about, failed) {
   };
   fill(body,
     make("p", { text: `Your table stays as it is. Into ${about.folder ? `the folder ${about.folder}` : "a folder"} are written: the labels and which rows were random draws, the certificates, and the table filled from your labels with its report.` }),
-    make("div", { class: "actions" }, make("button", { type: "button", class: "primary", id: "export-go", text: "Write the files", onclick: () => write(false) })));
+    make("div", { class: "actions" }, make("button", { type: "button", class: "primary", id: "export-go", text: "Write the files", onclick: () => write(false) }),
+      make("a", { id: "print-drawn", href: about.home ? "/label/print" : "/print", target: "_blank", rel: "noopener", text: "The drawn rows, to print" })));
   $("export-dialog").showModal();
 }
