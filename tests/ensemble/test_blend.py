@@ -443,7 +443,7 @@ def test_frames_come_back():
     assert plain.predict(pl.DataFrame(X)).shape == (20,)
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(400)
 @pytest.mark.parametrize("cv", ["auto", pytest.param(3, marks=pytest.mark.slow)])
 def test_processes_leave_no_trace(monkeypatch, cv):
     """Many rows are equally near, sums are long, and worker processes have fewer threads than this one."""

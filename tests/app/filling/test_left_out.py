@@ -250,7 +250,7 @@ def test_sampled_tables_parts_and_saved_fits(large_table, tmp_path):
     )
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(400)
 def test_dask(large_table):
     dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")
     result = fill(dd.from_pandas(large_table, npartitions=3), "y", **SAMPLED)

@@ -59,7 +59,7 @@ class Client:
             self.cookie = reply.headers["set-cookie"].partition(";")[0]
 
     def ask(self, method, path, body=None, headers=None):
-        connection = http.client.HTTPConnection("127.0.0.1", self.served.port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", self.served.port)
         sent = {
             "host": f"127.0.0.1:{self.served.port}",
             **({"cookie": self.cookie} if self.cookie else {}),

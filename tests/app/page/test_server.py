@@ -411,7 +411,7 @@ def test_ctrl_c_ends_cleanly(tmp_path):
     try:
         lines = [running.hear() for _ in range(4)]
         port = int(re.match(r"Open http://127.0.0.1:(\d+)/\?token=\S+$", lines[2])[1])
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", port)
         connection.request("GET", "/")
         assert connection.getresponse().status == 403  # it is up
         connection.close()

@@ -156,7 +156,7 @@ def test_progress_counts_columns_and_the_forecast_those_to_come():
     assert first - progress.forecast == pytest.approx(8.0, abs=1.0)
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(400)
 def test_the_page_fills_them_in_a_process_of_its_own(tmp_path, no_figures):
     table()[["x", "y", "z"]].to_csv(tmp_path / "t.csv", index=False)
     with Served(Workspace(tmp_path, "t.csv")) as served:

@@ -82,9 +82,9 @@ def visit(folder, page):
         "--dump-dom", file.as_uri(),
     ]  # fmt: skip
     try:
-        done = subprocess.run(command, capture_output=True, timeout=60, check=False)
+        done = subprocess.run(command, capture_output=True, timeout=300, check=False)
     except subprocess.TimeoutExpired:
-        pytest.skip("NOT TESTED: Chromium did not answer within a minute.")
+        pytest.skip("NOT TESTED: Chromium did not answer within five minutes.")
     if done.returncode or not done.stdout:
         pytest.skip(
             f"NOT TESTED: Chromium does not run here ({done.stderr.decode(errors='replace')[-300:]})."
