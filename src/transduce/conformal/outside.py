@@ -8,6 +8,7 @@ answered by itself, however a table is cut into parts.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,7 +20,7 @@ from transduce.conformal.designs import CLASSES, Weights
 from transduce.conformal.scores import Scoring
 from transduce.conformal.shares import ClassShares
 from transduce.core.answer import Answer
-from transduce.core.computing import few_threads
+from transduce.core.computing import few_threads, threads_here
 from transduce.core.guarantee import Guarantee
 from transduce.core.types import AnyArray, Rows
 from transduce.model_selection.fit_and_predict import PARTS, FittedEstimator, RawPrediction
@@ -155,16 +156,35 @@ def table_outside(
     )
 
 
+def _is_safe_in_threads(estimator: Any) -> bool:
+    """Return whether an estimator, and each that it holds, is of this package."""
+    members = getattr(estimator, "estimators_", {})
+    members = members.values() if isinstance(members, dict) else members
+    is_own = type(estimator).__module__.startswith("transduce.")
+    return is_own and all(map(_is_safe_in_threads, members))
+
+
 def _predict_in_blocks(fitted: FittedEstimator, X: Rows) -> RawPrediction:
     """Return predictions made in blocks of one size."""
-    replies = []
+
+    def predict(start: int) -> RawPrediction:
+        block = X[start : start + BLOCK]
+        if isinstance(X, np.ndarray):  # columns of any type are for an estimator of the user's
+            padding = np.zeros((BLOCK - len(block), X.shape[1]))
+            block = np.vstack([block, padding])
+        return fitted.predict(block, once=True)
+
+    first, *others = range(0, max(len(X), 1), BLOCK)
+    n_threads = 1
+    if others and _is_safe_in_threads(fitted.estimator):
+        n_threads = min(threads_here()["blas"], len(others))
     with few_threads(0):
-        for start in range(0, max(len(X), 1), BLOCK):
-            block = X[start : start + BLOCK]
-            if isinstance(X, np.ndarray):  # columns of any type are for an estimator of the user's
-                padding = np.zeros((BLOCK - len(block), X.shape[1]))
-                block = np.vstack([block, padding])
-            replies.append(fitted.predict(block, once=True))
+        replies = [predict(first)]  # which prepares what all of them need
+        if n_threads > 1:
+            with ThreadPoolExecutor(n_threads) as threads:
+                replies += threads.map(predict, others)
+        else:
+            replies += map(predict, others)
     parts: dict[str, Any] = {}
     for name in PARTS:
         blocks = [getattr(reply, name) for reply in replies]

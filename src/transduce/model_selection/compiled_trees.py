@@ -348,41 +348,55 @@ def add_small_trees(bins, splits, starts, values, columns, out):  # type: ignore
 
 
 @njit(cache=True, nogil=True)
-def find_below(splits):  # type: ignore[no-untyped-def]
-    """Return what is below every split on either side: a split, or -1 - leaf; shape (s, 2)."""
-    below = np.empty((len(splits), 2), np.int32)
+def make_nodes(splits):  # type: ignore[no-untyped-def]
+    """Return feature, last bin that stays, and what is below either side of every split, (s, 4).
+
+    Below is a split, or -1 - leaf. The four lie side by side, so that a step reads one place.
+    """
+    nodes = np.empty((len(splits), 4), np.int32)
     latest = np.zeros(len(splits) + 1, np.int64)  # side of a split that each leaf is below
     for s in range(len(splits)):
         leaf = splits[s, 0]
         if s > 0:
-            below[latest[leaf] // 2, latest[leaf] % 2] = s
-        below[s, 0] = -1 - leaf
-        below[s, 1] = -2 - s
+            nodes[latest[leaf] // 2, 2 + latest[leaf] % 2] = s
+        nodes[s, 0] = splits[s, 1]
+        nodes[s, 1] = splits[s, 2]
+        nodes[s, 2] = -1 - leaf
+        nodes[s, 3] = -2 - s
         latest[leaf] = 2 * s
         latest[s + 1] = 2 * s + 1
-    return below
+    return nodes
 
 
 @njit(cache=True, nogil=True)
-def add_large_trees(bins, rows, trees, first, last, out):  # type: ignore[no-untyped-def]
-    """Add the values of some trees of many leaves at rows, shapes (d, m), (k, m)."""
-    # All rows go one step down before the next step, so that the processor need not wait for one
-    # row's.
-    splits, starts, values, below = trees
-    places = np.empty(len(rows), np.int32)
+def add_large_trees(by_row, rows, trees, first, last, out):  # type: ignore[no-untyped-def]
+    """Add the values of some trees of many leaves at rows, shapes (m, d), (k, m)."""
+    # All rows that are not yet at a leaf go one step down before the next step, so that the
+    # processor need not wait for one row's. The bins of a row lie side by side.
+    nodes, starts, values = trees
+    n_rows = len(rows)
+    places = np.empty(n_rows, np.int64)
+    moving = np.empty(n_rows, np.int64)
     for tree in range(first, last):
         start = starts[tree]
-        has_splits = starts[tree + 1] > start
-        places[:] = 0 if has_splits else -1
-        moving = has_splits
-        while moving:
-            moving = False
-            for i in range(len(rows)):
-                if places[i] >= 0:
-                    split = places[i] + start
-                    is_above = bins[splits[split, 1], rows[i]] > splits[split, 2]
-                    places[i] = below[split, int(is_above)]
-                    moving |= places[i] >= 0
-        for i in range(len(rows)):
+        n_moving = 0
+        if starts[tree + 1] > start:
+            n_moving = n_rows
+        else:
+            places[:] = -1
+        for i in range(n_moving):
+            places[i] = 0
+            moving[i] = i
+        while n_moving:
+            n_left = 0
+            for at in range(n_moving):
+                i = moving[at]
+                node = nodes[start + places[i]]
+                place = node[2 + int(by_row[rows[i], node[0]] > node[1])]
+                places[i] = place
+                moving[n_left] = i
+                n_left += place >= 0
+            n_moving = n_left
+        for i in range(n_rows):
             for c in range(values.shape[1]):
                 out[c, rows[i]] += values[start + tree - 1 - places[i], c]

@@ -27,7 +27,7 @@ from transduce.model_selection.compiled_trees import (
     Growth,
     add_large_trees,
     add_small_trees,
-    find_below,
+    make_nodes,
     first_scores,
     grow,
     times_drawn,
@@ -97,7 +97,7 @@ class GrownTrees:
     starts: AnyArray  # (t + 1,) of the splits of every tree
     values: Array  # (s + t, k) of the leaves
     columns: AnyArray | None = None  # (t,) the output each adds to; None, of many leaves: to all
-    below: AnyArray | None = None  # (s, 2) the splits below each, for trees of many leaves
+    nodes: AnyArray | None = None  # (s, 4) the splits and what is below, for many leaves
 
     @classmethod
     def of(cls, grown: list[tuple[AnyArray, Array]], columns: AnyArray | None = None) -> GrownTrees:
@@ -105,10 +105,10 @@ class GrownTrees:
         starts = np.cumsum([0, *(len(splits) for splits, _ in grown)])
         splits = np.concatenate([splits for splits, _ in grown])
         values = np.concatenate([values for _, values in grown])
-        below = None
+        nodes = None
         if columns is None:
-            below = np.concatenate([find_below(splits) for splits, _ in grown])
-        return cls(splits, starts, values, columns, below)
+            nodes = np.concatenate([make_nodes(splits) for splits, _ in grown])
+        return cls(splits, starts, values, columns, nodes)
 
     def add_to(
         self, out: Array, bins: AnyArray, rows: AnyArray | None = None, tree: int = 0
@@ -126,8 +126,8 @@ class GrownTrees:
             rows = np.arange(bins.shape[1])
             first = 0
             last = len(self.starts) - 1
-        trees = (self.splits, self.starts, self.values, self.below)
-        add_large_trees(bins, rows, trees, first, last, out)
+        trees = (self.nodes, self.starts, self.values)
+        add_large_trees(np.ascontiguousarray(bins.T), rows, trees, first, last, out)
 
 
 class _TreeEstimator(BaseEstimator):
