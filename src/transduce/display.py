@@ -15,7 +15,7 @@ import pandas as pd
 
 from transduce.core import arrays
 from transduce.core.answer import Answer, LevelAnswer, Regions
-from transduce.core.types import AnyArray, Array, Rows
+from transduce.core.types import AnyArray, Array, Labels, Mask, Rows
 from transduce.core.words import percent
 from transduce.metrics import rejection_curve
 
@@ -115,7 +115,7 @@ class RegionDisplay(Display):
     _size = (8, 4.5)
 
     @classmethod
-    def from_answer(cls, answer: Answer, *, y_true: Any = None, ax: Axes | None = None) -> Self:
+    def from_answer(cls, answer: Answer, *, y_true: Labels = None, ax: Axes | None = None) -> Self:
         """Plot the predictions of a regression method.
 
         The true labels (m,) at its rows are shown if they are known.
@@ -170,7 +170,9 @@ class RegionDisplay(Display):
         for (level, regions), color in zip(highest_first, shades, strict=True):
             x = np.repeat(place, regions.n_pieces)
             ends = np.clip(pieces[level], low - margin, high + margin)
-            lines = [[(at, lower), (at, upper)] for at, (lower, upper) in zip(x, ends, strict=True)]
+            lines = []
+            for at, (lower, upper) in zip(x, ends, strict=True):
+                lines.append([(at, lower), (at, upper)])
             label = "region"
             if self.further:
                 label = f"region at {percent(level)}"
@@ -292,8 +294,8 @@ class RejectionCurveDisplay(Display):
     @classmethod
     def from_predictions(
         cls,
-        y_true: Any,
-        y_pred: Any,
+        y_true: Labels,
+        y_pred: Labels,
         confidence: Any,
         *,
         name: str = "predictions kept",
@@ -304,7 +306,12 @@ class RejectionCurveDisplay(Display):
 
     @classmethod
     def from_answer(
-        cls, answer: Answer, y_true: Any, *, name: str = "predictions kept", ax: Axes | None = None
+        cls,
+        answer: Answer,
+        y_true: Labels,
+        *,
+        name: str = "predictions kept",
+        ax: Axes | None = None,
     ) -> Self:
         """Plot the curve of a classifier's predictions.
 
@@ -420,7 +427,7 @@ class EnvelopeDisplay(Display):
         return float(whole.max()), float(whole.min())
 
 
-def _check(estimator: Any) -> None:
+def _check(estimator: object) -> None:
     """Raise a TypeError unless an estimator is fitted and has what these plots show."""
     if not hasattr(estimator, "answer_") or not hasattr(estimator, "moments_"):
         raise TypeError("Pass a fitted TransductiveGPRegressor.")
@@ -625,10 +632,8 @@ class GraphMapDisplay(Display):
     def _draw(self, ax: Axes) -> None:
         reached = ~np.isnan(self.colours)
         x, y = self.positions.T
-        count = len(self.classes)
-        names = [
-            f"{name:g}" if isinstance(name, float) else str(name) for name in self.classes.tolist()
-        ]
+        names = self._names_of_classes()
+        style = self._colour_scale(reached)
         size = float(np.clip(4000.0 / len(self.colours), 3.0, 30.0))
         if not reached.all():
             ax.scatter(
@@ -639,19 +644,6 @@ class GraphMapDisplay(Display):
                 color=REGION,
                 label="no path to a label",
             )
-        if count == 2:
-            limit = float(np.abs(self.colours[reached]).max())
-            style: dict[str, Any] = {"cmap": "coolwarm", "vmin": -limit, "vmax": limit}
-        else:
-            from matplotlib import colormaps
-            from matplotlib.colors import ListedColormap
-
-            if count <= 10:
-                colours = colormaps["tab10"](range(10))
-            else:
-                colours = colormaps["turbo"](np.linspace(0.05, 0.95, count))
-            shades = ListedColormap(colours[:count])
-            style = {"cmap": shades, "vmin": -0.5, "vmax": count - 0.5}
         points = ax.scatter(
             x[reached], y[reached], c=self.colours[reached], s=size, linewidths=0, **style
         )
@@ -667,9 +659,34 @@ class GraphMapDisplay(Display):
             **style,
         )
         bar = ax.figure.colorbar(points, ax=ax)
-        if count == 2:
+        if len(names) == 2:
             bar.set_label(f"score: {names[0]} below 0, {names[1]} above")
         else:
-            bar.set_ticks(list(range(count)), labels=names)
+            bar.set_ticks(list(range(len(names))), labels=names)
             bar.ax.tick_params(length=0)
         finish(ax, xlabel="first eigenvector", ylabel="second eigenvector", loc="best")
+
+    def _names_of_classes(self) -> list[str]:
+        """Return the classes as text, without the zeros behind a whole number."""
+        names = []
+        for name in self.classes.tolist():
+            if isinstance(name, float):
+                names.append(f"{name:g}")
+            else:
+                names.append(str(name))
+        return names
+
+    def _colour_scale(self, reached: Mask) -> dict[str, Any]:
+        """Return which colours stand for the score of two classes, or for each of more."""
+        count = len(self.classes)
+        if count == 2:
+            limit = float(np.abs(self.colours[reached]).max())
+            return {"cmap": "coolwarm", "vmin": -limit, "vmax": limit}
+        from matplotlib import colormaps
+        from matplotlib.colors import ListedColormap
+
+        if count <= 10:
+            colours = colormaps["tab10"](range(10))
+        else:
+            colours = colormaps["turbo"](np.linspace(0.05, 0.95, count))
+        return {"cmap": ListedColormap(colours[:count]), "vmin": -0.5, "vmax": count - 0.5}

@@ -105,9 +105,9 @@ def _extended(higher: LevelAnswer, lower: LevelAnswer) -> LevelAnswer:
     if higher.regions is not None and lower.regions is not None:
         ends = higher.regions.hull()
         inner = lower.regions.hull()
-        wide = np.column_stack(
-            [np.minimum(ends[:, 0], inner[:, 0]), np.maximum(ends[:, 1], inner[:, 1])]
-        )
+        lowest = np.minimum(ends[:, 0], inner[:, 0])
+        highest = np.maximum(ends[:, 1], inner[:, 1])
+        wide = np.column_stack([lowest, highest])
         return replace(higher, regions=Regions.from_intervals(wide))
     assert higher.label_sets is not None
     assert lower.label_sets is not None

@@ -524,7 +524,10 @@ def table_features(X: Rows, rows: Rows) -> tuple[Array, list[str]]:
         table = X.iloc[rows].reset_index(drop=True)
         columns = [(repr(name), table.iloc[:, j]) for j, name in enumerate(X.columns)]
     elif hasattr(X, "columns") and hasattr(X, "shape"):  # of polars
-        columns = [(repr(name), pd.Series(X[name].gather(rows).to_list())) for name in X.columns]
+        columns = []
+        for name in X.columns:
+            cells = X[name].gather(rows).to_list()
+            columns.append((repr(name), pd.Series(cells)))
     else:
         array = np.asarray(X)
         if array.ndim == 1:

@@ -194,7 +194,8 @@ class WeightedRanks:
         """Return sums over the smallest k scores and all others (c + 1,), and rows' own parts."""
         ordered = self.weights[among][self._order(among)]
         below = np.append(0.0, np.cumsum(ordered / self.factor))
-        above = np.append(np.cumsum((ordered * self.factor)[::-1])[::-1], 0.0)
+        from_above = np.cumsum((ordered * self.factor)[::-1])
+        above = np.append(from_above[::-1], 0.0)
         return below, above + self.n_empty * self.factor, self.own * self.factor
 
     def _order(self, among: Mask | slice = EVERYONE) -> AnyArray:

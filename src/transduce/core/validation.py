@@ -10,7 +10,7 @@ import math
 import numbers
 import warnings
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,7 @@ from transduce.core import arrays
 from transduce.core.checks import WrongTypeError
 from transduce.core.sample import PartlyLabelled, label_array, missing_mask
 from transduce.core.scaling import square_unit
-from transduce.core.types import AnyArray, Array, Labels, Rows
+from transduce.core.types import AnyArray, Array, ColumnName, Labels, Rows
 from transduce.core.words import quoted
 
 FEW_CLASSES = 20  # so few are quicker compared one after the other than looked up row by row
@@ -80,7 +80,7 @@ def read_rows(
         raise _in_words(error, X, getattr(estimator, "kernel", None) == "precomputed") from error
 
 
-def dense_rows(X: Any) -> Array:
+def dense_rows(X: Rows) -> Array:
     """Return a sparse matrix as an array, if that takes no more memory than is allowed.
 
     Distances and products of rows do not depend on how the rows are stored.
@@ -245,7 +245,7 @@ def _explain(X: Rows, precomputed: bool) -> Exception | None:
     return None
 
 
-def is_complex(column: Any) -> bool:
+def is_complex(column: AnyArray) -> bool:
     """Return whether a cell is a complex number."""
     values = np.asarray(column)
     if values.dtype == object:
@@ -253,7 +253,7 @@ def is_complex(column: Any) -> bool:
     return values.dtype.kind == "c"
 
 
-def _odd_cell(column: Any) -> Any:
+def _odd_cell(column: AnyArray) -> Any:
     """Return the first cell that is neither a number, nor text, nor missing.
 
     It is None if there is no such cell.
@@ -270,7 +270,7 @@ def _odd_cell(column: Any) -> Any:
     return next((cell for cell in cells if not isinstance(cell, plain)), None)
 
 
-def is_too_large(column: Any) -> bool:
+def is_too_large(column: AnyArray) -> bool:
     """Return whether a whole number is beyond what a float can hold."""
     values = np.asarray(column)
     if values.dtype != object:
@@ -278,11 +278,11 @@ def is_too_large(column: Any) -> bool:
     return any(isinstance(cell, int) and abs(cell) > LARGEST_FLOAT for cell in values.ravel())
 
 
-def _holds_nan(column: Any) -> bool:
+def _holds_nan(column: AnyArray) -> bool:
     return bool(np.any(pd.isna(column)))
 
 
-def _holds_infinity(column: Any) -> bool:
+def _holds_infinity(column: AnyArray) -> bool:
     """Return whether a number is infinite; a missing one is not."""
     cells = pd.Series(np.asarray(column).ravel())
     values = pd.to_numeric(cells, errors="coerce").to_numpy(dtype=float)
@@ -310,7 +310,7 @@ def read_candidates(y: Labels, n: int) -> Array:
     return labels
 
 
-def _is_text(column: Any) -> bool:
+def _is_text(column: Sequence[object] | AnyArray) -> bool:
     """Return whether some cell is text that is not a number."""
     values = np.asarray(column)
     if values.dtype.kind in "biufc":
@@ -335,7 +335,7 @@ def _is_date(column: AnyArray) -> bool:
     return isinstance(first, datetime.date | datetime.time | datetime.timedelta | pd.Period)
 
 
-def _named_columns(X: Rows) -> list[tuple[Any, AnyArray]]:
+def _named_columns(X: Rows) -> list[tuple[ColumnName, AnyArray]]:
     """Return the columns of features with their names.
 
     Columns without names have their positions.
@@ -392,7 +392,7 @@ def check_given(estimator: Any, y: Labels) -> None:
 
 
 def read_labels(
-    rows: Array, index: Any, y: Labels, *, missing_label: object = None, columns: bool = False
+    rows: Array, index: object, y: Labels, *, missing_label: object = None, columns: bool = False
 ) -> PartlyLabelled:
     """Return the checked labels of rows that have been read (n, d).
 
@@ -468,7 +468,7 @@ def missing_mark(labels: AnyArray) -> object:
     return None
 
 
-def _is_shuffled(one: Any, other: Any) -> bool:
+def _is_shuffled(one: object, other: object) -> bool:
     """Return whether two indexes name the same rows, each once, in a different order."""
     if not isinstance(one, pd.Index) or not isinstance(other, pd.Index) or one.equals(other):
         return False
@@ -521,7 +521,9 @@ def read_kernel_rows(X: Rows, n: int, own: float | None, *, own_value: bool) -> 
     return X
 
 
-def class_labels(sample: PartlyLabelled, known: Collection[Any] = ()) -> tuple[AnyArray, AnyArray]:
+def class_labels(
+    sample: PartlyLabelled, known: Collection[object] = ()
+) -> tuple[AnyArray, AnyArray]:
     """Return the sorted classes, and the class number of each labelled row (l,).
 
     Known classes are among them.
@@ -574,7 +576,7 @@ def is_halved(text: str) -> bool:
     return not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
-def text_array(values: list[Any]) -> AnyArray:
+def text_array(values: Sequence[object]) -> AnyArray:
     r"""Return labels of one type as an array; texts as objects where an array of text would not do.
 
     Such an array drops a NUL at the end of a text, and has room for the longest text in every cell.

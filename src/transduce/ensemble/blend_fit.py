@@ -512,7 +512,8 @@ class Earlier:
         number[problem.rows] = np.arange(len(problem.rows))
         held = number[self.places[old.sample.unlabelled]]
         answers = old.filled(answers, given, np.arange(len(old.labels)))[:, held >= 0]
-        hidden = np.concatenate([number[self.places[old.rows]][fit.hidden.hidden], held[held >= 0]])
+        hidden_before = number[self.places[old.rows]][fit.hidden.hidden]
+        hidden = np.concatenate([hidden_before, held[held >= 0]])
         together = np.concatenate([fit.hidden.answers, answers], axis=1)[members]
         return OutOfFold(hidden, together, problem.truth[hidden])
 

@@ -236,7 +236,8 @@ def ridge_line(X: Array, y: Array, farthest: float, *, standardize: bool) -> Lin
         with np.errstate(over="ignore", invalid="ignore"):
             centre, scale = moments_without_far_rows(X, X.mean(axis=0), X.std(axis=0))
         farthest = widen_cut(farthest, len(X))
-        scale = np.where(scale > 10 * np.finfo(float).eps * (1.0 + np.abs(centre)), scale, 1.0)
+        rounding = 10 * np.finfo(float).eps * (1.0 + np.abs(centre))
+        scale = np.where(scale > rounding, scale, 1.0)
     Z = (X - centre) / scale
     y_mean = float(y.mean())
     size = float(np.abs(y - y_mean).max()) or 1.0  # so that no square is too large

@@ -124,6 +124,14 @@ def test_editors_know_every_option():
     assert set(inspect.signature(FillResult.table).parameters) == {"self", *QUESTIONS}
 
 
+def test_the_signature_says_what_an_option_may_be():
+    parameters = inspect.signature(fill).parameters
+    for name in FIT:
+        hint = FillOptions.__annotations__[name].__forward_arg__
+        assert parameters[name].annotation == hint
+    assert "MethodName" in parameters["method"].annotation
+
+
 @pytest.mark.parametrize("name", OPTIONS)
 def test_json_brings_options_back(name):
     options = Options.read({name: OTHER[name]}, questions=True)

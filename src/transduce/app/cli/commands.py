@@ -85,6 +85,7 @@ from transduce.population.draws import draw_rows
 
 SCORES = {"regression": "neg_mean_absolute_error", "classification": "accuracy"}
 SIMPLEST = {"regression": "always the mean", "classification": "always the commonest class"}
+N_ROWS_NAMED = 20  # of a draw, in the message
 
 
 Show = Callable[[], None]  # prints what was found, once the progress bars are gone
@@ -448,19 +449,14 @@ def draw_rows_of(
         seed = secrets.randbelow(2**31)
     options = read_options(given)
     force = given["force"]
-    if given["out"] is None:
-        out = default_out(table, "draw")
-    else:
-        out = given["out"]
+    out = given["out"] or default_out(table, "draw")
     _check_paths(table, out, force=force)
     source = read_table(table, given)
     check_fits(out, source)
     source.check_column(target)
     check_columns(source.frame, [target])
     name = f"{target}_random"
-    if {name, f"{name}_seed"} & set(source.frame.columns):
-        earlier = "already, perhaps from an earlier draw: drop it first."
-        raise ValueError(f"The table has a column {name!r} {earlier}")
+    _check_not_drawn(source, name)
     labels = _labels_to_draw(source, target, options)
     missing = options.clean(source.frame[[target]])[target].isna().to_numpy()
     if labels is not None:  # then cells that `fill` reads as empty may be drawn too
@@ -480,19 +476,31 @@ def draw_rows_of(
         then += f" --random-labels {name}"
 
     def show() -> None:
-        places = ", ".join(f"{row + 1:,}" for row in rows[:20].tolist())
-        if len(rows) > 20:
-            places += " ..."
-        drawn = f"{counted(number, 'row')} drawn with the seed {seed}"
-        if number == 1:
-            tell(f"{drawn}; label it in {target!r}: row {places}.", err=out == "-")
-        else:
-            tell(f"{drawn}; label all of them in {target!r}: rows {places}.", err=out == "-")
+        tell(_about_draw(rows, seed, target), err=out == "-")
         if lacking and not given["quiet"]:
             tell(f"- {lacking}", err=out == "-")
         say(f"Then: {then}", err=out == "-")
 
     return show
+
+
+def _check_not_drawn(source: Table, name: str) -> None:
+    """Raise a ValueError if the table has the columns of an earlier draw."""
+    if {name, f"{name}_seed"} & set(source.frame.columns):
+        raise ValueError(
+            f"The table has a column {name!r} already, perhaps from an earlier draw: drop it first."
+        )
+
+
+def _about_draw(rows: AnyArray, seed: int, target: str) -> str:
+    """Return which rows were drawn, and what to do with them."""
+    places = ", ".join(f"{row + 1:,}" for row in rows[:N_ROWS_NAMED].tolist())
+    if len(rows) > N_ROWS_NAMED:
+        places += " ..."
+    drawn = f"{counted(len(rows), 'row')} drawn with the seed {seed}"
+    if len(rows) == 1:
+        return f"{drawn}; label it in {target!r}: row {places}."
+    return f"{drawn}; label all of them in {target!r}: rows {places}."
 
 
 def draw_strata_of(table: str, target: str, strata: dict[str, Any], given: dict[str, Any]) -> Show:

@@ -91,7 +91,7 @@ def ordered_groups(groups: AnyArray) -> list[Any]:
     """
     names = pd.unique(groups).tolist()
 
-    def place(name: Any) -> tuple[int, float, str]:
+    def place(name: object) -> tuple[int, float, str]:
         text = str(name)
         if name == MISSING_GROUP:
             return 3, 0.0, ""

@@ -109,8 +109,9 @@ class CorrectedMachine:
 
     def _join(self, plain: Regions, corrected: Regions) -> Regions:
         """Return what each of two regions holds where its machine speaks."""
-        below = np.column_stack([np.full(len(self.spans), -np.inf), self.spans[:, 0]])
-        above = np.column_stack([self.spans[:, 1], np.full(len(self.spans), np.inf)])
+        infinite = np.full(len(self.spans), np.inf)
+        below = np.column_stack([-infinite, self.spans[:, 0]])
+        above = np.column_stack([self.spans[:, 1], infinite])
         never = np.isnan(self.spans[:, 0])
         below[never] = (-np.inf, np.inf)
         above[never] = np.nan
@@ -149,9 +150,9 @@ def _pieces_in(regions: Regions, spans: Array) -> tuple[AnyArray, Array]:
     """Return the rows (p,) and ends (p, 2) of the pieces of regions between two numbers a row."""
     pieces, offsets = regions.to_arrays()
     row = np.repeat(np.arange(len(regions)), np.diff(offsets))
-    ends = np.column_stack(
-        [np.maximum(pieces[:, 0], spans[row, 0]), np.minimum(pieces[:, 1], spans[row, 1])]
-    )
+    lower = np.maximum(pieces[:, 0], spans[row, 0])
+    upper = np.minimum(pieces[:, 1], spans[row, 1])
+    ends = np.column_stack([lower, upper])
     kept = ends[:, 0] <= ends[:, 1]
     return row[kept], ends[kept]
 

@@ -258,7 +258,7 @@ class Manifest:
         self.work = ""
 
 
-def _is_part_name(name: Any) -> bool:
+def _is_part_name(name: object) -> bool:
     return isinstance(name, str) and _PART_NAME.fullmatch(name) is not None
 
 

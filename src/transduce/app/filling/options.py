@@ -202,7 +202,7 @@ def read_views(views: Any) -> list[list[Any]]:
     return columns
 
 
-def read_same(groups: Any) -> list[list[str]]:
+def read_same(groups: object) -> list[list[str]]:
     """Return column, name and spellings of each group; one may be a text with commas, as in CSV."""
     words = "same is a list of a column, a name and spellings, such as [['sex', 'male', 'm']]"
     if isinstance(groups, str) or not isinstance(groups, list | tuple):
@@ -309,7 +309,7 @@ class Option:
     panel: str
     kind: Kind
 
-    def described(self, default: Any) -> str:
+    def described(self, default: object) -> str:
         """Return type and default as a docstring says them."""
         if self.kind.choices:
             return f"{{{', '.join(map(repr, self.kind.choices))}}}, default={default!r}".replace(
@@ -344,7 +344,7 @@ def read_predicted(value: Any) -> Any:
     return columns
 
 
-def _is_unset(name: str, value: Any) -> bool:
+def _is_unset(name: str, value: object) -> bool:
     """Return whether an option that is left out by default was left out."""
     default = DEFAULTS[name]
     if default is None:
@@ -366,7 +366,7 @@ class Options:
     task: str = _option("auto", _one_of(TASKS))
     minimum: float | None = _option(None, NUMBER)
     maximum: float | None = _option(None, NUMBER)
-    limit: list[Any] = _option([], LIMITS)
+    limit: list[object] = _option([], LIMITS)
     probabilities: bool = _option(False, FLAG_OF_CLASSES)
     reject: float | None = _option(None, SHARE)
     label_next: bool = _option(False, FLAG)
@@ -378,16 +378,16 @@ class Options:
     certainty: float = _option(0.95, LEVEL)
     tolerance: float | None = _option(None, AMOUNT)
     label_conditional: bool = _option(False, FLAG_OF_CLASSES)
-    ignore: list[Any] = _option([], SOME_COLUMNS)
-    text: list[Any] = _option([], SOME_COLUMNS)
-    number: list[Any] = _option([], SOME_COLUMNS)
-    views: list[Any] = _option([], VIEWS)
-    id: Any = _option(None, COLUMN)
+    ignore: list[ColumnName] = _option([], SOME_COLUMNS)
+    text: list[ColumnName] = _option([], SOME_COLUMNS)
+    number: list[ColumnName] = _option([], SOME_COLUMNS)
+    views: list[list[ColumnName]] = _option([], VIEWS)
+    id: ColumnName = _option(None, COLUMN)
     predictions: Any = _option([], PREDICTIONS)
     features: str = _option("encoded", _one_of(("encoded", "columns")))
-    missing: list[Any] = _option([], VALUES)
-    keep: list[Any] = _option([], VALUES)
-    same: list[Any] = _option([], SAME)
+    missing: list[object] = _option([], VALUES)
+    keep: list[object] = _option([], VALUES)
+    same: list[list[str]] = _option([], SAME)
     case_sensitive: bool = _option(False, FLAG)
     pictures: str | None = _option(None, FOLDER)
     sample: int = _option(20_000, ROWS)
@@ -443,7 +443,7 @@ class Options:
             raise OptionError(f"{low} is not below {high}.")
 
     @property
-    def predicted(self) -> list[Any]:
+    def predicted(self) -> list[ColumnName]:
         """The columns of predictions made elsewhere: one, or one for each class."""
         if isinstance(self.predictions, list):
             return self.predictions
@@ -519,7 +519,7 @@ class Options:
 
         return respelled(without(frame, self.missing), self.same, exactly=self.case_sensitive)
 
-    def columns(self, target: ColumnName) -> list[Any]:
+    def columns(self, target: ColumnName) -> list[ColumnName]:
         """Return all columns that are named.
 
         A ValueError says which of them cannot be used like that.
@@ -665,7 +665,7 @@ class Options:
         if odd:
             raise OptionError(f"{odd[0]} needs a table in memory, with all rows in the fit.")
 
-    def no_features(self, target: ColumnName) -> list[Any]:
+    def no_features(self, target: ColumnName) -> list[ColumnName]:
         """Return the columns that are no features, besides the target and the names of rows."""
         # What `transduce draw` writes beside the marks of a draw.
         of_draw = [f"{target}_random_{word}" for word in ("seed", "stratum", "probability")]
@@ -796,6 +796,14 @@ class Estimator(Protocol):
         """Return the settings."""
 
 
+def _annotations_of(options: type) -> dict[str, str]:
+    """Return the types of options, as they are written in the code."""
+    types: dict[str, str] = {}
+    for name, written in options.__annotations__.items():
+        types[name] = getattr(written, "__forward_arg__", str(written))
+    return types
+
+
 class FillOptions(TypedDict, total=False):
     """The options of `fill`, for editors and type checkers."""
 
@@ -841,6 +849,8 @@ class Questions(TypedDict, total=False):
 
 FIT = tuple(FillOptions.__annotations__)
 QUESTIONS = tuple(Questions.__annotations__)
+# What each option may be; a field of `Options` has the type of what is read from it.
+ACCEPTED = {**_annotations_of(FillOptions), **_annotations_of(Questions)}
 # Questions that change the guarantee alone, and no column.
 OF_GUARANTEE = ("certainty", "tolerance")
 
@@ -888,7 +898,7 @@ def described(names: Sequence[str]) -> Callable[[Callable[..., Any]], Any]:
         for name in names:
             default = DEFAULTS[name]
             kind = inspect.Parameter.KEYWORD_ONLY
-            annotation = Options.__annotations__[name]
+            annotation = ACCEPTED[name]
             every.append(inspect.Parameter(name, kind, default=default, annotation=annotation))
             lines.append(f"{indent}{name} : {OPTIONS[name].described(default)}\n")
             wrapped = textwrap.wrap(OPTIONS[name].help, 116 - len(indent))

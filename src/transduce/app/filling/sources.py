@@ -272,7 +272,10 @@ class PartSource(_Source):
     ) -> tuple[FrameSource, FrameSource]:
         """Return the rows that the fit sees and those kept from it, in the order of the draw."""
         drawn = np.concatenate([roles.visible, roles.sampled, roles.calibration])
-        by_part = [np.sort(drawn[drawn[:, 0] == number, 1]) for number in range(len(self.parts))]
+        by_part = []
+        for number in range(len(self.parts)):
+            rows_of_part = drawn[drawn[:, 0] == number, 1]
+            by_part.append(np.sort(rows_of_part))
         frames = self.each("sample", _take_rows, [rows if len(rows) else None for rows in by_part])
         every = pd.concat([frame for frame in frames if frame is not None], ignore_index=True)
         places = np.argsort(
@@ -361,9 +364,8 @@ class PartColumns:
 def sampled_columns(new: pd.DataFrame, roles: RowDraw) -> dict[int, SampledColumns]:
     """Return the new columns of the sampled rows of each part, as the fit answered them."""
     new = new.iloc[len(roles.visible) :].reset_index(drop=True)
-    parts = {
-        n: np.flatnonzero(roles.sampled[:, 0] == n) for n in np.unique(roles.sampled[:, 0]).tolist()
-    }
+    part_of_row = roles.sampled[:, 0]
+    parts = {n: np.flatnonzero(part_of_row == n) for n in np.unique(part_of_row).tolist()}
     return {n: (roles.sampled[rows, 1], new.iloc[rows]) for n, rows in parts.items()}
 
 

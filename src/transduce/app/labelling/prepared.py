@@ -18,7 +18,7 @@ from transduce.app.labelling.row_map import RowMap, draw_map
 from transduce.app.labelling.table import LabelTable
 from transduce.app.tables.features import reduce_words, vectorize
 from transduce.core.computing import stage
-from transduce.core.types import AnyArray, Array
+from transduce.core.types import AnyArray, Array, ColumnName
 from transduce.methods.spectral_graph import (
     NeighborGraph,
     Spectrum,
@@ -55,9 +55,9 @@ class Prepared:
 def prepare(
     table: LabelTable,
     *,
-    ignore: Sequence[str] = (),
-    text: Sequence[str] = (),
-    number: Sequence[str] = (),
+    ignore: Sequence[ColumnName] = (),
+    text: Sequence[ColumnName] = (),
+    number: Sequence[ColumnName] = (),
     seed: int = 0,
 ) -> Prepared:
     """Return what is computed once from a table, whose columns are read as `fill` does.

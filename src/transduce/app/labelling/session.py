@@ -38,7 +38,7 @@ from transduce.app.labelling.table import (
 )
 from transduce.core import checks
 from transduce.core.computing import few_threads, show_progress
-from transduce.core.types import AnyArray, Array, Mask
+from transduce.core.types import AnyArray, Array, ColumnName, Mask
 from transduce.core.words import OptionError, counted, quoted
 
 # What compares all rows is imported when that begins: the first row needs none of it.
@@ -101,9 +101,9 @@ class SessionSettings:
     seed: int | None = None
     prepared: Prepared | None = None
     labels_by_class: bool = False
-    ignore: Sequence[str] = ()
-    text: Sequence[str] = ()
-    number: Sequence[str] = ()
+    ignore: Sequence[ColumnName] = ()
+    text: Sequence[ColumnName] = ()
+    number: Sequence[ColumnName] = ()
     minimum: float | None = None
     maximum: float | None = None
     first: Sequence[int] = ()
@@ -125,7 +125,7 @@ class SessionSettings:
             checks.check_not_negative("tolerance", self.tolerance, "a number from 0")
         checks.check_type("person", self.person, str, "a name, as text")
 
-    def reading(self, table: LabelTable) -> dict[str, list[str]]:
+    def reading(self, table: LabelTable) -> dict[str, list[ColumnName]]:
         """Return how the columns that a table has are read, as options of `transduce.fill`."""
         named = {"ignore": self.ignore, "text": self.text, "number": self.number}
         others = [name for name in table.frame.columns if name != table.target]

@@ -20,7 +20,7 @@ from transduce.app.report.jsonable import (
 )
 from transduce.app.report.quality import OTHERS
 from transduce.app.report.rows import describe_widths, digits_of, format_ends
-from transduce.app.report.summary_types import RowLevel, RowRecord
+from transduce.app.report.summary_types import RowLevel, RowRecord, Summary
 from transduce.app.report.whole_column import frame_to_paint
 from transduce.conformal.miscoverage import Miscoverage
 from transduce.core.answer import LevelAnswer, Regions
@@ -55,7 +55,7 @@ class Drawing:
     size: tuple[float, float] = SIZE  # inches
 
 
-def draw_figures(summary: Any) -> dict[str, Drawing]:
+def draw_figures(summary: Summary) -> dict[str, Drawing]:
     """Return the plots that a summary has the numbers for."""
     painters: dict[str, Callable[[Any], Drawing | None]] = {
         "whole": partial(_draw_forest, place=0),
@@ -99,7 +99,7 @@ def _legend_above(ax: Axes, **settings: Any) -> None:
     )
 
 
-def _write_dates(summary: Any, *axes: Axis) -> None:
+def _write_dates(summary: Summary, *axes: Axis) -> None:
     """Write dates, times or durations at the ticks of axes, if these are what is filled."""
     from matplotlib.ticker import MaxNLocator
 
@@ -111,7 +111,7 @@ def _write_dates(summary: Any, *axes: Axis) -> None:
         axis.set_major_formatter(lambda value, _: format_number(value, digits))
 
 
-def _about_sample(summary: Any) -> str:
+def _about_sample(summary: Summary) -> str:
     """Return that a drawing is about a sample of the rows, if it is."""
     sampled = summary["counts"].get("sampled")
     if sampled is None:
@@ -122,7 +122,7 @@ def _about_sample(summary: Any) -> str:
 # ---- the column as a whole
 
 
-def _draw_forest(summary: Any, place: int) -> Drawing | None:
+def _draw_forest(summary: Summary, place: int) -> Drawing | None:
     """Return the forest plot of the whole column, or of its groups."""
     whole = summary.get("whole")
     if whole is None or len(whole["tables"]) <= place:
@@ -145,7 +145,7 @@ def _draw_forest(summary: Any, place: int) -> Drawing | None:
 # ---- the predictions
 
 
-def _draw_intervals(summary: Any) -> Drawing | None:
+def _draw_intervals(summary: Summary) -> Drawing | None:
     """Return predictions with their intervals, in the order of the predictions."""
     rows = [
         row for row in summary["rows"] if row["value"] is not None and row.get("pieces") is not None
@@ -405,7 +405,7 @@ def _draw_rejection(summary: Any) -> Drawing | None:
 # ---- columns and the map
 
 
-def _draw_relevance(summary: Any) -> Drawing | None:
+def _draw_relevance(summary: Summary) -> Drawing | None:
     """Return how much each column matters."""
     entries = summary["relevance"]
     if not entries:
@@ -454,7 +454,7 @@ class _MapPoints:
         )
 
 
-def _draw_map(summary: Any) -> Drawing | None:
+def _draw_map(summary: Summary) -> Drawing | None:
     """Return the rows, similar ones near each other, with their values."""
     places = summary["map"]
     if places is None or not places["x"]:
@@ -503,7 +503,7 @@ def _bring_near(places: Array) -> Array:
     return np.clip(places, low - reach, high + reach)
 
 
-def _paint_numbers(ax: Axes, points: _MapPoints, summary: Any) -> None:
+def _paint_numbers(ax: Axes, points: _MapPoints, summary: Summary) -> None:
     """Draw rows in the colours of their numbers."""
     from matplotlib import colormaps
     from matplotlib.cm import ScalarMappable
@@ -534,7 +534,7 @@ def _paint_numbers(ax: Axes, points: _MapPoints, summary: Any) -> None:
     bar.outline.set_visible(False)
 
 
-def _paint_classes(ax: Axes, points: _MapPoints, summary: Any) -> None:
+def _paint_classes(ax: Axes, points: _MapPoints, summary: Summary) -> None:
     """Draw rows in the colours of their classes, the most frequent ones by name."""
     values = np.array(["" if value is None else value for value in points.values], dtype=object)
     named = [str(value) for value in values if value != ""]

@@ -91,7 +91,9 @@ def times_usual(errors: Array, answered: Array) -> Array:
     window_of = np.clip(np.arange(len(errors)) - n_near // 2, 0, len(windows) - 1)
     usual = np.empty(len(errors))
     usual[order] = medians[window_of]
-    least = max(np.median(errors) / 4.0, 1e-9 * float(np.ptp(answered)), np.finfo(float).tiny)
+    quarter = np.median(errors) / 4.0
+    rounding = 1e-9 * float(np.ptp(answered))
+    least = max(quarter, rounding, np.finfo(float).tiny)
     return errors / np.maximum(usual, least)
 
 

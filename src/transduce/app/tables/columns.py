@@ -178,7 +178,7 @@ def read_target(
     task: str = "auto",
     cells: ColumnReading | None = None,
     case_sensitive: bool = False,
-    keep: Collection[Any] = (),
+    keep: Collection[object] = (),
     anywhere: bool = False,
 ) -> Target:
     """Return the labels of a column, or raise a ValueError that says what to do about it.
@@ -241,7 +241,7 @@ class _Request(NamedTuple):
 
     task: str
     case_sensitive: bool
-    keep: Collection[Any]  # numbers that look like marks of missing cells, and are none
+    keep: Collection[object]  # numbers that look like marks of missing cells, and are none
     anywhere: bool = False  # whether the one number among any words counts
 
 
@@ -304,7 +304,7 @@ def _nothing_to_fill(column: pd.Series, name: ColumnName) -> str:
     )
 
 
-def _check_scalars(column: pd.Series, name: ColumnName, cells: list[Any]) -> None:
+def _check_scalars(column: pd.Series, name: ColumnName, cells: list[object]) -> None:
     """Raise a ValueError if cells hold lists or records."""
     nested = [cell for cell in cells if not pd.api.types.is_scalar(cell)]
     if not nested and read_vectors(column) is None:
@@ -512,7 +512,7 @@ def _check_sizes(name: ColumnName, texts: AnyArray, values: Array) -> None:
         )
 
 
-def _is_plain_number(label: Any) -> bool:
+def _is_plain_number(label: object) -> bool:
     is_number = isinstance(label, int | float | np.integer | np.floating)
     return is_number and not isinstance(label, bool)
 
@@ -992,7 +992,7 @@ def _whole_stays(column: Any) -> pd.Series:
     return pd.Series(column)
 
 
-def objects(values: list[Any]) -> AnyArray:
+def objects(values: Sequence[object]) -> AnyArray:
     """Return values as an array of objects, also where they are sequences."""
     return np.array([*values, None], dtype=object)[:-1]
 
@@ -1178,7 +1178,7 @@ def answered_probability(answer: Answer) -> Array | None:
     return np.where(codes >= 0, stated, np.nan)
 
 
-def check_once(names: Iterable[Any], where: Any) -> None:
+def check_once(names: Iterable[ColumnName], where: object) -> None:
     """Raise a ValueError unless the columns of a table have names of their own."""
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:

@@ -191,28 +191,8 @@ def read_delimited(
 ) -> tuple[pd.DataFrame, DelimitedText]:
     """Return a typed table and the text that it came from."""
     as_stored, encoding, mark = decode_keeping(content)
-    text = readable(as_stored)
-    if not text.strip():
-        raise ValueError("is empty: there is no table in it")
-    stated = _STATED_DELIMITER.match(text)
-    if stated is not None:
-        delimiter = stated[1]
-    delimiter = delimiter or sniff_delimiter(text)
-    records = list(_records(text, delimiter))
-    if text is not as_stored:
-        records = _with_stray_bytes(records, as_stored)
-    if delimiter == "|":
-        records = [
-            _Record(record.text, []) if _RULE.fullmatch(record.text) else record
-            for record in records
-        ]
-    if delimiter == BLANK:
-        records = _with_name_of_names(records)
-    if stated is not None:
-        records[0] = _Record(records[0].text, [])  # sep=; is no row of the table
+    records, delimiter = _split_records(as_stored, delimiter)
     full = [record for record in records if record.fields]
-    if _is_open(full[-1].text, delimiter):
-        raise ValueError("ends inside a quoted field: close the last quotation mark")
     layout = find_layout([record.fields for record in records], request)
     unnamed = _has_no_names(full, layout, request)
     if unnamed:
@@ -228,9 +208,6 @@ def read_delimited(
     columns = [_read_column(texts, sign) for texts in cells]
     frame = pd.concat([column.values for column in columns], axis=1)
     frame = frame.set_axis(layout.names, axis=1)
-    has_comma = any(column.decimal == "comma" for column in columns)
-    named = zip(layout.names, columns, strict=True)
-    is_whole = layout.columns == list(range(len(header.fields)))
     original = DelimitedText(
         header.line,
         [row.line for row in rows],
@@ -239,12 +216,12 @@ def read_delimited(
         line_end=full[0].line_end or "\n",
         mark=mark,
         ends=records[-1].text.endswith(("\n", "\r")),
-        decimal="comma" if has_comma else "point",
+        decimal=_decimal_sign(columns),
         sign=sign,
-        readings={name: column.reading for name, column in named},
+        readings={name: column.reading for name, column in zip(layout.names, columns, strict=True)},
         unnamed=unnamed,
         kind=TSV.name if delimiter == "\t" else CSV.name,
-        columns=None if is_whole else layout.columns,
+        columns=_columns_taken(layout, len(header.fields)),
         surroundings=_surroundings(records, layout),
         layout_notes=(*_notes_on_text(as_stored, delimiter), *layout.notes),
         lines=_first_lines(records, layout.rows),
@@ -306,6 +283,54 @@ def _with_name_of_names(records: list[_Record]) -> list[_Record]:
         return records
     named = _Record(header.text, ["", *header.fields])
     return [named if record is header else record for record in records]
+def _split_records(as_stored: str, delimiter: str | None) -> tuple[list[_Record], str]:
+    """Return the lines of a table, cut into fields, and what stands between the fields."""
+    text = readable(as_stored)
+    if not text.strip():
+        raise ValueError("is empty: there is no table in it")
+    stated = _STATED_DELIMITER.match(text)
+    if stated is not None:
+        delimiter = stated[1]
+    delimiter = delimiter or sniff_delimiter(text)
+    records = list(_records(text, delimiter))
+    if text is not as_stored:
+        records = _with_stray_bytes(records, as_stored)
+    if delimiter == "|":
+        records = _without_rules(records)
+    if delimiter == BLANK:
+        records = _with_name_of_names(records)
+    if stated is not None:
+        records[0] = _Record(records[0].text, [])  # sep=; is no row of the table
+    full = [record for record in records if record.fields]
+    if not full:
+        raise ValueError("is empty: there is no table in it")
+    if _is_open(full[-1].text, delimiter):
+        raise ValueError("ends inside a quoted field: close the last quotation mark")
+    return records, delimiter
+
+
+def _without_rules(records: list[_Record]) -> list[_Record]:
+    """Return records of a table between bars, of which lines of dashes hold no fields."""
+    without = []
+    for record in records:
+        if _RULE.fullmatch(record.text):
+            record = _Record(record.text, [])
+        without.append(record)
+    return without
+
+
+def _decimal_sign(columns: Sequence[_ReadColumn]) -> str:
+    """Return how the file writes decimals: with a comma if one of its columns does."""
+    if any(column.decimal == "comma" for column in columns):
+        return "comma"
+    return "point"
+
+
+def _columns_taken(layout: Layout, n_fields: int) -> list[int] | None:
+    """Return the places of the columns that are read; None if all are."""
+    if layout.columns == list(range(n_fields)):
+        return None
+    return layout.columns
 
 
 def _has_no_names(full: list[_Record], layout: Layout, request: LayoutRequest) -> bool:

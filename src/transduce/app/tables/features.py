@@ -62,7 +62,7 @@ class Features:
 
     matrix: Array  # (n, d)
     names: list[str]  # what each feature is
-    origins: list[Any]  # the column each feature comes from
+    origins: list[ColumnName]  # the column each feature comes from
     columns: (
         pd.DataFrame
     )  # what was done to each column: name, kind, treatment, n_missing, n_features
@@ -96,23 +96,23 @@ class _Request(NamedTuple):
     seed: int
     folder: str  # of pictures
     case_sensitive: bool  # whether categories that differ in capitals or blanks only are different
-    keep: tuple[Any, ...]  # numbers that look like marks of missing cells, and are none
+    keep: tuple[object, ...]  # numbers that look like marks of missing cells, and are none
 
 
 def vectorize(  # noqa: PLR0913
     frame: pd.DataFrame,
     target: ColumnName | None = None,
     *,
-    ignore: Collection[Any] = (),
-    text: Collection[Any] = (),
-    number: Collection[Any] = (),
-    id: Any = None,
+    ignore: Collection[ColumnName] = (),
+    text: Collection[ColumnName] = (),
+    number: Collection[ColumnName] = (),
+    id: ColumnName = None,
     prefer: str = "point",
     random_state: int = 0,
     folder: str | Path = ".",
     case_sensitive: bool = False,
-    keep: Collection[Any] = (),
-    left_out: Mapping[Any, str] | None = None,
+    keep: Collection[object] = (),
+    left_out: Mapping[ColumnName, str] | None = None,
 ) -> Features:
     """Turn all columns except the target into features, without a look at any label.
 
@@ -140,7 +140,9 @@ def vectorize(  # noqa: PLR0913
                 case_sensitive,
                 tuple(keep),
             )
-            about = (*others[name], int(frame[name].isna().sum())) if name in others else None
+            about = None
+            if name in others:
+                about = (*others[name], int(frame[name].isna().sum()))
             columns.append(
                 _Column(name, *about) if about else _profile(frame[name], name, request, order)
             )
@@ -153,7 +155,8 @@ def vectorize(  # noqa: PLR0913
     for j, (scale, values) in enumerate(scaled):
         matrix[order, j] = scale.apply(values)
     readings = {c.name: c.reading for c in columns if c.reading is not None}
-    names, origins = [scale.feature for scale, _ in scaled], [scale.column for scale, _ in scaled]
+    names = [scale.feature for scale, _ in scaled]
+    origins = [scale.column for scale, _ in scaled]
     for column in columns:
         at_median = column.n_missing and f"{column.name} is missing" in column.parts
         column.treatment += ", median where missing" if at_median else ""
@@ -244,7 +247,8 @@ def _profile_cells(
 ) -> _Column:
     """Return what a column is whose cells are read as text."""
     texts = as_texts(series)
-    first = (series.iat[row] for row in np.flatnonzero(series.notna())[: vectors.LOOKED_AT])
+    present_rows = np.flatnonzero(series.notna())[: vectors.LOOKED_AT]
+    first = (series.iat[row] for row in present_rows)
     # A cell that is no plain value, such as a record.
     odd = next((cell for cell in first if not pd.api.types.is_scalar(cell)), None)
     if odd is not None and " at 0x" in str(odd):
@@ -371,7 +375,7 @@ def _number_in_text(
     parsed: numbers.ParsedNumbers,
     rows: AnyArray,
     *,
-    keep: Collection[Any] = (),
+    keep: Collection[object] = (),
     **how: Any,
 ) -> _Column:
     """Return a column of numbers, times or durations in text.
@@ -466,7 +470,7 @@ def _number(
     rows: AnyArray,
     side: AnyArray | None = None,
     *,
-    keep: Collection[Any] = (),
+    keep: Collection[object] = (),
     **how: Any,
 ) -> _Column:
     """Return a column of numbers, read `how`.
@@ -477,7 +481,8 @@ def _number(
     marks = numbers.sentinels(ordered, keep=keep)
     present = ordered[~without_number(ordered, tuple(marks))] if marks else ordered
     n_missing = len(values) - len(present)
-    distinct = int(np.count_nonzero(present[1:] != present[:-1])) + min(len(present), 1)
+    n_changes = int(np.count_nonzero(present[1:] != present[:-1]))
+    distinct = n_changes + min(len(present), 1)
     dropped = _constant(name, distinct, n_missing)
     if dropped is not None:
         return dropped
@@ -496,7 +501,8 @@ def _number(
 
 def _vector(name: ColumnName, found: vectors.Vectors, seed: int) -> _Column:
     """Return a column of vectors, whose rows are in the order of their contents."""
-    n_missing, length = len(found.known) - int(found.known.sum()), found.length
+    n_missing = len(found.known) - int(found.known.sum())
+    length = found.length
     if not length:
         note = vectors.left_out_note(name, found)
         return _Column(name, "lists", "dropped: no length prevails", n_missing, notes=[note])
@@ -558,7 +564,8 @@ def _date(
         if part != "hour" or timed
     }
     read = read or partial(pd.to_datetime, errors="coerce", utc=True)
-    reading, n_missing = DateReading(_middles(found), read, levels.tz), int(dates.isna().sum())
+    reading = DateReading(_middles(found), read, levels.tz)
+    n_missing = int(dates.isna().sum())
     parts = at_middles(name, found, reading.middles)
     parts[f"{name} is missing"] = dates.isna().to_numpy(dtype=float)
     return _Column(
@@ -570,7 +577,8 @@ def _category(
     name: ColumnName, texts: pd.Series, notes: list[str], alike: Mapping[str, str]
 ) -> _Column:
     """Return a column of categories: a feature for each or, if they are many, their letters."""
-    levels, n_missing = texts.dropna().unique(), int(texts.isna().sum())
+    levels = texts.dropna().unique()
+    n_missing = int(texts.isna().sum())
     reading: LevelsReading | LettersReading
     if len(levels) <= MOST_LEVELS:
         reading = LevelsReading(tuple(sorted(levels)), bool(n_missing), alike)
@@ -768,7 +776,9 @@ class LevelsReading:
         }
         if self.missing:
             parts[f"{name}: missing"] = pd.isna(texts).astype(float)
-        return codes, dict(list(parts.items())[1:]) if len(parts) == 2 else parts
+        if len(parts) == 2:
+            parts = dict(list(parts.items())[1:])
+        return codes, parts
 
     def notes(self, name: ColumnName, series: pd.Series, rows: AnyArray) -> list[str]:
         """Return a note on categories of later rows that are not among these."""
@@ -801,7 +811,11 @@ class WordsReading:
 
     def named(self, name: ColumnName, found: Any) -> dict[str, Array]:
         """Return sparse weights of words, or directions, as features. Shapes: found (n, k)."""
-        word, matrix = ("word", found.toarray()) if self.reduction is None else ("direction", found)
+        word = "direction"
+        matrix = found
+        if self.reduction is None:
+            word = "word"
+            matrix = found.toarray()
         return {f"{name}: {word} {j + 1}": values for j, values in enumerate(matrix.T)}
 
 
@@ -834,7 +848,8 @@ class DateReading:
 
     def parts(self, name: ColumnName, series: pd.Series) -> tuple[AnyArray, dict[str, Array]]:
         """Return the number of each cell's date, and the features of every date."""
-        dates = pd.to_datetime(self._dates(series), utc=True).dt.tz_convert(self.zone)
+        in_utc = pd.to_datetime(self._dates(series), utc=True)
+        dates = in_utc.dt.tz_convert(self.zone)
         codes, levels = pd.factorize(dates, use_na_sentinel=False)
         parts = at_middles(name, date_parts(levels), self.middles)
         return codes, parts | {f"{name} is missing": pd.isna(levels).astype(float)}
@@ -929,8 +944,11 @@ def _own_scale(column: ColumnName, name: str, values: Array, kind: str) -> Scale
             scaled = values[near] / largest
             apart = scaled - numbers.median(scaled)
         apart = apart[apart != 0.0]
-        least = LEAST_SPREAD * float(np.sqrt(np.mean(apart**2))) if len(apart) else 0.0
-    return Scale(column, name, largest, float(scaled.mean()), max(float(scaled.std()), least))
+        least = 0.0
+        if len(apart):
+            least = LEAST_SPREAD * float(np.sqrt(np.mean(apart**2)))
+    spread = max(float(scaled.std()), least)
+    return Scale(column, name, largest, float(scaled.mean()), spread)
 
 
 def _near(distance: Array) -> AnyArray:
@@ -949,11 +967,12 @@ def _near(distance: Array) -> AnyArray:
 class Encoder:
     """Turns the columns of any row into the features that a table's rows were turned into."""
 
-    readings: dict[Any, Any] = field(default_factory=dict)  # of each column that is looked at
+    # Of each column that is looked at.
+    readings: dict[ColumnName, Any] = field(default_factory=dict)
     scales: list[Scale] = field(default_factory=list)  # the features, in order
 
     @property
-    def columns(self) -> list[Any]:
+    def columns(self) -> list[ColumnName]:
         """The columns that are looked at."""
         return list(dict.fromkeys(scale.column for scale in self.scales))
 

@@ -543,17 +543,21 @@ def sentinels(ordered: Array, gap: float = 1.0, keep: Collection[Any] = ()) -> d
 
     Those in `keep` are numbers, as somebody said.
     """
-    levels = np.concatenate([ordered[:1], ordered[1:][ordered[1:] != ordered[:-1]]])
+    is_new = ordered[1:] != ordered[:-1]
+    levels = np.concatenate([ordered[:1], ordered[1:][is_new]])
     n_levels = len(levels)
     ends = (*range(min(3, n_levels)), *range(max(n_levels - 3, 3), n_levels))
     suspects = [place for place in ends if may_be_sentinel(levels[place])]
     others = np.delete(levels, suspects)
     if not suspects or len(others) < 3:
         return {}
-    spread = max(float(others[-1] - others[0]), 1e-3 * float(np.abs(others).max()))
+    length = float(others[-1] - others[0])
+    largest = float(np.abs(others).max())
+    spread = max(length, 1e-3 * largest)
     marks = levels[suspects]  # beyond all others by more than a gap, or the only negative ones
     nearest = np.minimum(abs(marks - others[0]), abs(marks - others[-1]))
-    far = (nearest > gap * spread) | ((marks <= -99.0) & (others[0] >= 0.0))
+    only_negative = (marks <= -99.0) & (others[0] >= 0.0)
+    far = (nearest > gap * spread) | only_negative
     far &= (marks < others[0]) | (marks > others[-1])
     kept = [number_of(str(value), "point") for value in keep]
     missing = [mark for mark in marks[far] if mark not in kept]

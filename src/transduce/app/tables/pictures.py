@@ -254,7 +254,8 @@ def picture_features(copies: AnyArray) -> AnyArray:
     orientations, strength = _orientations(_pooled(grey, 32))
     cells = _pooled(orientations[..., ::2] + orientations[..., 1::2], 4)
     around = np.pad(cells, ((0, 0), (1, 1), (1, 1), (0, 0)), mode="edge")
-    near = sum(around[:, i : i + 4, j : j + 4] for i in range(3) for j in range(3)) / 9.0
+    windows = [around[:, i : i + 4, j : j + 4] for i in range(3) for j in range(3)]
+    near = sum(windows) / 9.0
     cells = cells / np.sqrt(np.square(near).sum(axis=3, keepdims=True) + 1e-5)
     whole = np.sqrt(orientations.mean(axis=(1, 2)) / (strength[:, None] + 1e-4))
     shares = np.sqrt(_histogram(_pooled(colours, 32)))
@@ -286,9 +287,12 @@ def _orientations(grey: AnyArray) -> tuple[AnyArray, AnyArray]:
 
     A gradient is shared between the two nearest orientations.
     """
-    down, right = np.gradient(np.pad(grey, ((0, 0), (1, 1), (1, 1)), mode="edge"), axis=(1, 2))
-    down, right = down[:, 1:-1, 1:-1], right[:, 1:-1, 1:-1]
-    strength, place = np.hypot(down, right), np.arctan2(down, right) % np.pi * (16 / np.pi)
+    padded = np.pad(grey, ((0, 0), (1, 1), (1, 1)), mode="edge")
+    down, right = np.gradient(padded, axis=(1, 2))
+    down = down[:, 1:-1, 1:-1]
+    right = right[:, 1:-1, 1:-1]
+    strength = np.hypot(down, right)
+    place = np.arctan2(down, right) % np.pi * (16 / np.pi)
     apart = np.abs(place[..., None] - np.arange(16))
     share = np.clip(1.0 - np.minimum(apart, 16 - apart), 0.0, None)
     return strength[..., None] * share, strength.mean(axis=(1, 2))
@@ -304,7 +308,8 @@ def _histogram(colours: AnyArray) -> AnyArray:
         1.0 - 2.0 * np.abs(colours.reshape(len(colours), -1, 3, 1) - levels), 0.0, None
     )
     pairs = shares[:, :, 0, :, None] * shares[:, :, 1, None, :]
-    triples = np.einsum("npk,npl->nkl", pairs.reshape(*pairs.shape[:2], 9), shares[:, :, 2])
+    pairs = pairs.reshape(*pairs.shape[:2], 9)
+    triples = np.einsum("npk,npl->nkl", pairs, shares[:, :, 2])
     return triples.reshape(len(colours), 27) / shares.shape[1]
 
 
@@ -313,9 +318,8 @@ def _pieces(colours: AnyArray, grey: AnyArray) -> Iterator[float]:
 
     That is in how many pieces, how much, and in which colour.
     """
-    border = np.median(
-        np.concatenate([colours[0], colours[-1], colours[:, 0], colours[:, -1]]), axis=0
-    )
+    edges = [colours[0], colours[-1], colours[:, 0], colours[:, -1]]
+    border = np.median(np.concatenate(edges), axis=0)
     apart = np.abs(colours - border).max(axis=2)
     yield from (grey.mean(), grey.std(), np.sqrt(apart.mean()))
     for least in (0.15, 0.35):
@@ -331,7 +335,8 @@ def read_pictures(series: pd.Series, folder: str) -> tuple[AnyArray, list[str]]:
 
     Features are missing where there is no picture.
     """
-    matrix, faults = np.full((len(series), LENGTH), np.nan, dtype=np.float32), [""] * len(series)
+    matrix = np.full((len(series), LENGTH), np.nan, dtype=np.float32)
+    faults = [""] * len(series)
     for row, found in _each(series, folder, _features):
         if isinstance(found, str):
             faults[row] = found

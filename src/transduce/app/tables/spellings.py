@@ -159,7 +159,8 @@ def _misspellings(texts: Sequence[str], counts: Mapping[str, int]) -> Iterator[t
     by_part: dict[str, list[str]] = {}
     for text in texts:
         word = text.casefold()
-        for part in {word, *(word[:place] + word[place + 1 :] for place in range(len(word)))}:
+        shorter = [word[:place] + word[place + 1 :] for place in range(len(word))]
+        for part in {word, *shorter}:
             by_part.setdefault(part, []).append(text)
     for near in by_part.values():
         for one, other in itertools.combinations(near, 2):  # more frequent ones come first

@@ -85,7 +85,8 @@ class Vectors:
             bits = np.where(np.isnan(numbers), np.float32(np.nan), numbers).view(np.uint32)
             places = np.arange(len(bits)) - np.repeat(starts[:-1], lengths)
             sums = np.append(np.uint64(0), np.cumsum(bits * factors[places], dtype=np.uint64))
-            found[row:end] = sums[starts[1:]] - sums[starts[:-1]] + lengths.astype(np.uint64)
+            of_rows = sums[starts[1:]] - sums[starts[:-1]]
+            found[row:end] = of_rows + lengths.astype(np.uint64)
             row = end
         return found
 
@@ -187,7 +188,9 @@ def _of_texts(series: pd.Series) -> Vectors | None:
     pieces = pc.split_pattern_regex(pc.if_else(good, inner, None), r"[\s,;]+")
     odd = pc.invert(pc.match_substring_regex(pieces.flatten(), f"^({_FIGURE})?$"))
     rows = pc.list_parent_indices(pieces).filter(odd)
-    good = pc.and_(good, pc.invert(pc.is_in(pa.array(np.arange(len(good))), rows.unique())))
+    all_rows = pa.array(np.arange(len(good)))
+    has_odd = pc.is_in(all_rows, rows.unique())
+    good = pc.and_(good, pc.invert(has_odd))
     pieces = pc.if_else(good, pieces, None)
     numbers = pieces.flatten()
     numbers = pc.if_else(pc.equal(numbers, ""), pa.scalar("nan", pa.large_string()), numbers)

@@ -538,7 +538,11 @@ def _look_up(values: Array, table: Array) -> None:
         k = int(min(place, STEPS - 1.0))
         s = place - k
         p = table[k]
-        share = p[0] + s * (p[1] + s * (p[2] + s * (p[3] + s * (p[4] + s * p[5]))))
+        share = p[4] + s * p[5]  # by Horner's rule
+        share = p[3] + s * share
+        share = p[2] + s * share
+        share = p[1] + s * share
+        share = p[0] + s * share
         if values[i] >= 0.0:
             values[i] = share
         else:

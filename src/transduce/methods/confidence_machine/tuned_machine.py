@@ -235,7 +235,9 @@ def _class_errors(fit: GridFit, border: Border, j: int, s: int, errors: Array) -
     for c in range(n_classes):
         if_not = -1.0 - prediction[c]
         if_so = 1.0 - prediction[c]
-        errors[c, s] = total + if_so * (slope[c] + if_so * c2) - if_not * (slope[c] + if_not * c2)
+        error_if_so = if_so * (slope[c] + if_so * c2)
+        error_if_not = if_not * (slope[c] + if_not * c2)
+        errors[c, s] = total + error_if_so - error_if_not
 
 
 @njit(cache=True, nogil=True)
@@ -332,7 +334,9 @@ class LabelScale:
         centre = 0.0
         if centred:
             centre = float(y.mean())
-        spread = float(np.abs(y - centre).max()) or float(np.abs(y).max()) or 1.0
+        farthest = float(np.abs(y - centre).max())
+        largest = float(np.abs(y).max())
+        spread = farthest or largest or 1.0
         return cls(centre, float(2.0 ** np.ceil(np.log2(spread))))
 
     def apply(self, y: Array) -> Array:
@@ -655,7 +659,9 @@ def join_touching(pieces: Array, offsets: AnyArray) -> Regions:
     """Return the regions of rows whose pieces may have come to touch by rounding."""
     row = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
     is_first = np.ones(len(pieces), dtype=bool)
-    is_first[1:] = (np.diff(row) > 0) | (pieces[1:, 0] > pieces[:-1, 1])
+    other_row = np.diff(row) > 0
+    apart = pieces[1:, 0] > pieces[:-1, 1]
+    is_first[1:] = other_row | apart
     is_last = np.append(is_first[1:], True)[: len(pieces)]
     joined = np.column_stack([pieces[is_first, 0], pieces[is_last, 1]])
     counts = np.bincount(row[is_first], minlength=len(offsets) - 1)

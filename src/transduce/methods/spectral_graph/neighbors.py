@@ -437,7 +437,8 @@ def search_cells(
     exact = search_dense(cells.X[few], few, cells.X, cells.offsets, k, exact_work)
     neighbors.ids[few] = exact.ids
     neighbors.scores[few] = exact.scores
-    hits = (true_ids[:, :, None] == neighbors.ids[sample][:, None, :]).any(axis=2)
+    found_ids = neighbors.ids[sample]
+    hits = (true_ids[:, :, None] == found_ids[:, None, :]).any(axis=2)
     ids = np.where(neighbors.ids >= 0, cells.order[neighbors.ids], -1)
     back = np.argsort(cells.order)
     return Neighbors(ids[back], neighbors.scores[back]), float(hits.mean())

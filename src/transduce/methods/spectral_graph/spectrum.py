@@ -527,8 +527,12 @@ def merge_parts(parts: list[ComponentPairs], components: AnyArray, degrees: Arra
     values = np.concatenate([np.empty(0), *(part.values for part in parts)])
     residuals = np.concatenate([np.empty(0), *(part.residuals for part in parts)])
     none = np.empty(0, dtype=int)
-    owners = np.concatenate([none, *(np.full(len(part.values), part.component) for part in parts)])
-    columns = np.concatenate([none, *(np.arange(len(part.values)) for part in parts)])
+    owners = [none]
+    columns = [none]
+    for part in parts:
+        n_values = len(part.values)
+        owners.append(np.full(n_values, part.component))
+        columns.append(np.arange(n_values))
     order = np.argsort(values, kind="stable")
     return Spectrum(
         vectors=_merge_vectors(parts, len(components)),
@@ -536,8 +540,8 @@ def merge_parts(parts: list[ComponentPairs], components: AnyArray, degrees: Arra
         components=components,
         degrees=degrees,
         residuals=residuals[order],
-        owners=owners[order],
-        columns=columns[order],
+        owners=np.concatenate(owners)[order],
+        columns=np.concatenate(columns)[order],
     )
 
 
@@ -627,7 +631,10 @@ class Filter:
     def __init__(self, S: Any, n_jobs: int | None = None) -> None:
         self.n = S.shape[0]
         kind = np.uint32 if S.nnz < 2**32 else np.uint64
-        self._matrix = (S.indptr.astype(kind), S.indices.astype(kind), S.data.astype(np.float32))
+        starts = S.indptr.astype(kind)
+        columns = S.indices.astype(kind)
+        weights = S.data.astype(np.float32)
+        self._matrix = (starts, columns, weights)
         self.rows = sp.csr_array((self._matrix[2], S.indices, S.indptr), shape=S.shape)
         self._threads = n_threads(n_jobs)
         self.chunks = [slice(start, start + CHUNK) for start in range(0, self.n, CHUNK)]
