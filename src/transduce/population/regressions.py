@@ -160,7 +160,9 @@ def equation_lines(
     is_lost = column.sample.n_lost(column.unknown) > 0
     lines = {}
     for place, name in enumerate(names):
-        hinges = equation.outcome is None and hinge_rows(column, problem.leverages(ours, place)).size
+        hinges = (
+            equation.outcome is None and hinge_rows(column, problem.leverages(ours, place)).size
+        )
         lines[name] = line_of(
             problem.estimate(ours, place),
             problem.estimate(alone, place),

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.stats import t as student_t
 
-
 # Two labels have one. The 97.5 % point of the t distribution is then 12.7; with half a degree 165,
 # with a quarter 44,000, and an interval of such a width says nothing.
 FEWEST_DEGREES = 1.0

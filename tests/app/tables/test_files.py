@@ -280,6 +280,7 @@ def test_files_are_replaced_by_force_only(tmp_path):
     ("name", "content", "message"),
     [
         ("a.csv", b"", "is empty"),
+        ("a.csv", b"sep=;\n", "is empty"),
         ("a.csv", b" \n\n", "is empty"),
         ("a.csv", b"\xef\xbb\xbf", "is empty"),
         ("a.csv", b"\x89PNG\r\n\x1a\n\x00\x00", "is a picture, not a table"),

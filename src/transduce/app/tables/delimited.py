@@ -283,6 +283,8 @@ def _with_name_of_names(records: list[_Record]) -> list[_Record]:
         return records
     named = _Record(header.text, ["", *header.fields])
     return [named if record is header else record for record in records]
+
+
 def _split_records(as_stored: str, delimiter: str | None) -> tuple[list[_Record], str]:
     """Return the lines of a table, cut into fields, and what stands between the fields."""
     text = readable(as_stored)
