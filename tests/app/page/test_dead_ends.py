@@ -281,7 +281,9 @@ def test_labelling_rests_on_the_columns_that_fill_rests_on(opened, changes, gone
     while client.get("/api/preparing").json()["runs"]:
         pass
     assert set(client.get("/api/about").json()["columns"]) == used
-    assert not any("non_hdl" in note for note in client.get("/api/about").json()["notes"])
+    notes = client.get("/api/about").json()["notes"]
+    assert not any(repr(name) in note for note in notes for name in gone), notes
+    assert not any("keep=" in note or "--keep" in note for note in notes), notes
 
 
 def test_how_columns_are_read_and_what_is_possible_reach_labelling(opened):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import copy_context
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -229,7 +230,8 @@ class Preparation:
         self.share = 0.0
         self.model: Model | None = None
         self.error: Exception | None = None
-        self._thread = threading.Thread(target=self._run, daemon=True)
+        context = copy_context()  # so that notes name options as this session's user sets them
+        self._thread = threading.Thread(target=context.run, args=(self._run,), daemon=True)
         if wait:
             self.model = make()
         else:

@@ -335,7 +335,7 @@ function wire() {
     $(`tab-${list}`).addEventListener("click", () => {
       model.list = list;
       for (const other of ["uncertain", "certain"]) $(`tab-${other}`).setAttribute("aria-selected", String(other === list));
-      $("list").setAttribute("aria-labelledby", `tab-${list}`);
+      $("list-panel").setAttribute("aria-labelledby", `tab-${list}`);
       showAnswers(model, model.view[list], model.view.certificate.no_answers, choose);
     });
   }
