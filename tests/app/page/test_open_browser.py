@@ -63,7 +63,7 @@ class OpenPage(Page):
         self.press(lambda: self.find(selector))
 
     def press(self, find):
-        ActionChains(self.driver).move_to_element(self.at_rest(find)).click().perform()
+        ActionChains(self.driver, duration=0).move_to_element(self.at_rest(find)).click().perform()
 
     def at_rest(self, find):
         """What is found, once it stays in the middle of the window: a page that is drawn moves it."""
@@ -117,7 +117,7 @@ class OpenPage(Page):
         self.wait(lambda: self.find(selector).is_displayed() and self.find(selector).is_enabled())
         passed = []
         for _ in range(80):
-            ActionChains(self.driver).send_keys(Keys.TAB).perform()
+            ActionChains(self.driver, duration=0).send_keys(Keys.TAB).perform()
             if self.driver.execute_script(
                 "return document.activeElement.matches(arguments[0])", selector
             ):
@@ -126,7 +126,7 @@ class OpenPage(Page):
         raise AssertionError(f"The tabulator does not reach {selector}, but {passed}.")
 
     def type(self, *keys):
-        ActionChains(self.driver).send_keys(*keys).perform()
+        ActionChains(self.driver, duration=0).send_keys(*keys).perform()
 
 
 def served(folder, table=None):
@@ -238,12 +238,11 @@ def test_no_button_moves_from_under_the_mouse(browser, table):
         page.wait(lambda: page.button("Label rows drawn at random"))
         assert browser.execute_script(high) >= before
         first = page.at_rest(lambda: page.find("#ways button"))
-        ActionChains(browser).click_and_hold(first).perform()
+        ActionChains(browser, duration=0).click_and_hold(first).perform()
         space.change("houses.csv", space.saved.revision, {"confidence": 0.95})
         page.wait(lambda: "Another tab has changed this" in page.text("#toasts"))
-        ActionChains(
-            browser
-        ).release().perform()  # the click is not lost, though all is drawn again
+        # The click is not lost, though all is drawn again.
+        ActionChains(browser, duration=0).release().perform()
         page.wait(lambda: space.saved.choices.way == "chance")
 
 
