@@ -92,6 +92,7 @@ class TestExact:
         for _, part in frame.groupby("count"):
             assert part["error"].mean() == pytest.approx(0.0, abs=1e-9)
 
+    @pytest.mark.few(5)
     @pytest.mark.parametrize("ones", range(11))
     def test_exact_shares_of_rows_elsewhere_never_miss_more_than_they_may(self, ones):
         n_rows, n_labels, confidence = 10, 4, 0.8
