@@ -35,7 +35,7 @@ from transduce.conformal.selection import (
     select_rows,
     selection_p_values,
 )
-from transduce.conformal.too_few import too_few_labels
+from transduce.conformal.too_few import explain, too_few_labels, warn_of_shortfall
 from transduce.conformal.wrong_answers import changed_by, wrong_at_calibration
 from transduce.core import assumptions as words
 from transduce.core.answer import Answer
@@ -505,6 +505,153 @@ def test_why_labels_are_too_few():
     )
     fewer = replace(table, weights=replace(table.weights, n_empty=4))
     assert too_few_labels(fewer, 0.9).endswith("so draw and label more rows")
+
+
+def some_numbers(n_labels, **weights):
+    """Return a table of numbers with so many calibration labels, and one row to be predicted."""
+    rows = [0.0] * n_labels
+    return numbers(rows, rows, [0.0], weights=Weights.equal(n_labels, 1, **weights))
+
+
+def some_classes(n_no, n_yes, **weights):
+    """Return a table with so many calibration labels of each class, each with sets of its own."""
+    labels = [0] * n_no + [1] * n_yes
+    equal = Weights.equal(len(labels), 2, **weights)
+    return classes(labels, labels, [0, 1], by_class=True, weights=equal)
+
+
+def some_groups(n_groups, **weights):
+    """Return a table with so many calibration groups of two labels each."""
+    table = some_numbers(2 * n_groups, kind=GROUPS, **weights)
+    halves = np.full(2 * n_groups, 0.5)
+    return replace(table, weights=replace(table.weights, calibration=halves))
+
+
+def rarely_labelled(**weights):
+    """Return a table whose row to be predicted weighs more than all labels."""
+    table = some_numbers(30, **weights)
+    return replace(table, weights=replace(table.weights, unlabelled=np.array([100.0])))
+
+
+def in_categories(n_one, n_other, **weights):
+    """Return a table with so many calibration labels in each of two categories."""
+    cells = Strata(np.array([0] * n_one + [1] * n_other), np.array([0]), names=("a", "b"))
+    return some_numbers(n_one + n_other, strata=cells, **weights)
+
+
+REASONS = {
+    "no label": (
+        some_numbers(0),
+        "20 labels are too few to hold some out and guarantee 90 %: it takes 13",
+    ),
+    "one label": (
+        replace(some_numbers(0), sizes=(1,)),
+        "1 label is too few to hold some out and guarantee 90 %: it takes 13",
+    ),
+    "8 labels": (
+        some_numbers(8),
+        "8 calibration labels support at most 8/9 = 0.8889: 90 % takes 9",
+    ),
+    "9 labels": (some_numbers(9), None),
+    "worth 19": (
+        some_numbers(19, kind=ESTIMATED),
+        "Labelled and unlabelled rows differ so much that 19 calibration labels are worth 19 of "
+        "equal weight, and 90 % takes 20",
+    ),
+    "worth one": (
+        some_numbers(1, kind=ESTIMATED),
+        "Labelled and unlabelled rows differ so much that 1 calibration label is worth 1 of equal "
+        "weight, and 90 % takes 20",
+    ),
+    "worth 20": (some_numbers(20, kind=ESTIMATED), None),
+    "nothing in common": (
+        rarely_labelled(kind=ESTIMATED),
+        "Labelled and unlabelled rows have too little in common for 30 calibration labels to "
+        "support 90 %",
+    ),
+    "a factor": (
+        rarely_labelled(kind=ESTIMATED, factor=2.0),
+        "30 calibration labels, worth 30 of equal weight, cannot support 90 % with odds that may "
+        "be off by a factor of 2",
+    ),
+    "odds": (
+        rarely_labelled(),
+        "30 calibration labels, worth 30 of equal weight, cannot support 90 % with odds as "
+        "different as these",
+    ),
+    "no group": (
+        some_groups(0),
+        "Too few groups have labels to hold some out and guarantee 90 %: it takes 13",
+    ),
+    "8 groups": (some_groups(8), "8 calibration groups cannot support 90 %: it takes 9"),
+    "9 groups": (some_groups(9), None),
+    "9 groups, a factor": (
+        some_groups(9, factor=2.0),
+        "9 calibration groups cannot support 90 %: it takes 36",
+    ),
+    "no label, by class": (
+        some_classes(0, 0),
+        "20 labels are too few to hold some out and guarantee 90 %: it takes 13",
+    ),
+    "both classes": (
+        some_classes(8, 8),
+        "No class has the 9 calibration labels that 90 % takes",
+    ),
+    "one class": (some_classes(9, 8), None),
+    "chosen by class": (
+        some_classes(8, 8, kind=CLASSES),
+        "No class has the 13 labels that 90 % takes within it",
+    ),
+    "one class, chosen": (some_classes(9, 8, kind=CLASSES), None),
+    "no label, chosen": (
+        some_classes(0, 0, kind=CLASSES),
+        "No class has the 13 labels that 90 % takes within it",
+    ),
+    "shares": (
+        replace(
+            some_classes(4, 4, kind=CLASSES, shares=np.array([0.5, 0.5])),
+            by_class=False,
+        ),
+        "The 8 calibration labels are too few of each class for 90 % with these shares of the "
+        "classes",
+    ),
+    "categories": (in_categories(8, 8), "No category has the 13 labels that 90 % takes"),
+    "one category": (in_categories(9, 8), None),
+}
+
+
+@pytest.mark.parametrize("case", REASONS)
+def test_why_nothing_is_ruled_out(case):
+    """A sentence for each reason, just below the number that it takes, and none at that number."""
+    table, reason = REASONS[case]
+    assert explain(table, 0.9) == reason
+    warning = warn_of_shortfall(table, 0.9)
+    if reason is None and case not in ("one class", "one class, chosen"):
+        assert warning is None
+    elif reason is not None and "class" not in case:
+        everything = "interval is the whole line" if table.classes is None else "set is all classes"
+        assert warning == f"{reason}. Every {everything}."
+
+
+@pytest.mark.parametrize("kind", ["equal", CLASSES])
+@pytest.mark.parametrize(
+    ("n_no", "n_yes", "short"),
+    [
+        (9, 8, "8 calibration labels of class 'yes' support at most 8/9 = 0.8889: 90 % takes 9; "
+               "that class is in every set."),
+        (1, 12, "1 calibration label of class 'no' supports at most 1/2 = 0.5: 90 % takes 9; that "
+                "class is in every set."),
+        (1, 0, "0 calibration labels of class 'yes' support no level: 90 % takes 9; that class "
+               "(and 1 more that has too few) is in every set."),
+        (7, 8, "7 calibration labels of class 'no' support at most 7/8 = 0.875: 90 % takes 9; that "
+               "class (and 1 more that has too few) is in every set."),
+        (9, 9, None),
+    ],
+)  # fmt: skip
+def test_a_class_with_too_few_labels_is_named(kind, n_no, n_yes, short):
+    table = some_classes(n_no, n_yes)
+    table = replace(table, weights=replace(table.weights, kind=kind))
+    assert warn_of_shortfall(table, 0.9) == short
 
 
 def test_what_estimated_odds_rest_on():

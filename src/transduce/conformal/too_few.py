@@ -44,7 +44,7 @@ def explain(table: CalibratedTable, confidence: float) -> str | None:
             f"At no row do all categories have the {fewest_calibration(confidence)} calibration "
             f"labels that {level} takes"
         )
-    if law is None and has_labels:
+    if has_labels and (law is None or not supported):
         return _worth_too_little(table, confidence)
     return too_few_labels(table, confidence)
 
@@ -75,8 +75,9 @@ def _worth_too_little(table: CalibratedTable, confidence: float) -> str:
     level = percent(confidence)
     labels = counted(len(table.labels), "calibration label")
     if not table.supports(confidence):
+        verb = "is" if len(table.labels) == 1 else "are"
         return (
-            f"Labelled and unlabelled rows differ so much that {labels} are worth "
+            f"Labelled and unlabelled rows differ so much that {labels} {verb} worth "
             f"{table.effective:.0f} of equal weight, and {level} takes "
             f"{effective_needed(confidence):.0f}"
         )
