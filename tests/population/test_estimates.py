@@ -312,6 +312,27 @@ class TestLaws:
         below = estimate_share(y, below=0.3, exact=False).iloc[0]
         assert above["estimate"] + below["estimate"] == pytest.approx(1.0)
 
+    @pytest.mark.parametrize("sign", [1.0, -1.0])
+    def test_a_group_is_taken_to_be_as_skewed_as_all_labels(self, sign):
+        """Its skewness and degrees by their definition; the side to which labels reach is longer."""
+        rng = np.random.default_rng(3)
+        y = sign * np.exp(rng.normal(size=400))
+        small = np.arange(400) % 20 == 0
+        y[small] = sign * np.linspace(1.0, 2.0, 20)  # labels without any skewness
+        labelled = np.arange(400) < 200
+        column = PartlyKnown(np.where(labelled, y, np.nan), np.zeros(400), Sample(labelled))
+        number = estimate_linear(column, small / 20.0).number
+        off = [y[labelled & rows] - y[labelled & rows].mean() for rows in (small, ~small)]
+        moments = [np.mean(np.concatenate(off) ** power) for power in (2, 3)]
+        expected = moments[1] / moments[0] ** 1.5 / np.sqrt(10) * 0.5**1.5
+        assert number.skewness == pytest.approx(expected)
+        assert np.sign(number.skewness) == sign
+        minus = estimate_linear(column, small / -20.0).number
+        assert minus.skewness == pytest.approx(-expected)
+        share = column.with_values(np.where(labelled, y > sign, np.nan), column.predictions)
+        of_share = estimate_linear(share, small / 20.0).number
+        assert of_share.skewness != pytest.approx(expected, rel=1e-3)
+
     def test_a_difference_is_that_of_the_means(self):
         rng = np.random.default_rng(15)
         y = np.where(rng.random(100) < 0.5, rng.normal(size=100), np.nan)

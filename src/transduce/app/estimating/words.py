@@ -148,7 +148,8 @@ def sentences_about(
     n_lines = sum(len(frame) for frame in frames)
     said = [_level_sentence(level, joint, n_lines, can_ask)]
     if kinds - {"none"}:
-        said.append(f"They rest on this: {column.assumption}.")
+        rests = "It rests" if n_lines == 1 else "They rest"
+        said.append(f"{rests} on this: {column.assumption}.")
     how_to_read = HOW_TO_READ
     if column.has_exact_shares:
         how_to_read = HOW_TO_READ | {"exact": EXACT_WITH_PREDICTIONS}
@@ -213,19 +214,48 @@ def first_sentence(column: PredictedColumn, answered: Sequence[Answered]) -> str
 
 
 def plan_sentence(column: PredictedColumn, answered: Sequence[Answered]) -> str:
-    """Return how many labels an interval of half the width takes, for the first line.
+    """Return how many labels intervals of half the width take: of all rows, and in each group.
 
     "" if none is known.
     """
+    sentences: list[str] = []
+    of_all_rows = ""
     for answer in answered:
-        for name, line in answer.frame.iterrows():
-            if pd.isna(line["labels_for_half"]):
-                continue
-            what = answer.question.in_words(column.name)
+        what = answer.question.in_words(column.name)
+        more = labels_to_add(answer)
+        if not more:
+            continue
+        if answer.question.by is not None and answer.question.what in OF_EACH_GROUP:
+            sentences.append(_plan_of_groups(what, answer.question.by, more))
+        elif not of_all_rows:
+            # Of a regression the first coefficient is the constant, which nobody asks for.
+            name = list(more)[-1] if answer.question.what == "regression" else next(iter(more))
             where = "" if name == ALL else f" ({name})"
-            more = int(line["labels_for_half"]) - int(line["n_labels"])
-            return (
+            of_all_rows = (
                 f"For an interval of half the width around the {what}{where} it takes about "
-                f"{counted(more, 'label')} more, of rows drawn at random."
+                f"{counted(more[name], 'label')} more, of rows drawn at random."
             )
-    return ""
+            sentences.insert(0, of_all_rows)
+    return " ".join(sentences)
+
+
+OF_EACH_GROUP = ("mean", "total", "share", "quantile")
+MOST_GROUPS_PLANNED = 6
+
+
+def _plan_of_groups(what: str, by: Any, more: dict[Any, int]) -> str:
+    """Return how many labels more each group takes, the one that takes most first."""
+    order = sorted(more, key=lambda name: -more[name])
+    named = ", ".join(f"{name} {more[name]:,}" for name in order[:MOST_GROUPS_PLANNED])
+    if len(order) > MOST_GROUPS_PLANNED:
+        named = f"{named}, others fewer"
+    return f"For the {what} by {by} it takes about so many more inside each group: {named}."
+
+
+def labels_to_add(answer: Answered) -> dict[Any, int]:
+    """Return how many labels more halve the width of each line; lines without are left out."""
+    more = {}
+    for name, line in answer.frame.iterrows():
+        if not pd.isna(line["labels_for_half"]):
+            more[name] = int(line["labels_for_half"]) - int(line["n_labels"])
+    return more
