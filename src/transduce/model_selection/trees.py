@@ -27,9 +27,9 @@ from transduce.model_selection.compiled_trees import (
     Growth,
     add_large_trees,
     add_small_trees,
-    make_nodes,
     first_scores,
     grow,
+    make_nodes,
     times_drawn,
     write_bins,
 )

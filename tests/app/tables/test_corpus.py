@@ -433,3 +433,40 @@ def test_the_same_table_has_the_same_answers_in_every_format(tmp_path):
         assert new.columns.tolist() == expected.columns.tolist(), path.name
         for name in ("ldl_filled", "ldl_lower", "ldl_upper"):
             assert new[name].to_numpy() == pytest.approx(expected[name].to_numpy(), nan_ok=True), path.name  # fmt: skip
+
+
+def some_labels(cells):
+    """A table with titles above, whose first labels are these cells."""
+    random = np.random.default_rng(8)
+    rows = [
+        [f"P{i}", f"{random.normal():.3f}", f"{i / 7:.2f}" if i < 40 else ""] for i in range(60)
+    ]
+    for row, cell in zip(rows, cells, strict=False):
+        row[2] = cell
+    return text_of([["A study"], [], ["id", "x", "y"], *rows])
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["pending", "haemolysed"],
+        ["pending", "lost", "haemolysed", "late", "no tube", "clotted"],
+        ["2.54 mmol/L", "1.8 mmol/L"],
+    ],
+)
+def test_the_option_that_a_refusal_names_settles_it(tmp_path, cells):
+    (tmp_path / "t.csv").write_text(some_labels(cells))
+    table = files.read(tmp_path / "t.csv")
+    with pytest.raises(ValueError, match=r"\(line 4\)") as refused:
+        fill(table, "y", method="ridge")
+    sentence = str(refused.value)
+    if "mmol" in cells[0]:
+        assert "read the number in each with number=['y']" in sentence
+        result = fill(table, "y", method="ridge", number=["y"])
+        assert result.labels.known[:2].tolist() == [2.54, 1.8]
+        assert any("(line 4)" in str(note) for note in result.notes)
+        return
+    named = sentence.partition("missing=")[2].partition("]")[0] + "]"
+    settled = [word.strip("' ") for word in named.strip("[]").split(",")]
+    assert settled == cells
+    assert len(fill(table, "y", method="ridge", missing=settled).labels.known) == 40 - len(cells)

@@ -134,10 +134,10 @@ def cars():
         (
             laboratory,
             "",
-            ["'Blei mg/l': 8 cells were read as the limit", "'n.b.' (row 34)", "'7,3 *' (row 6)"],
+            ["'Blei mg/l': 8 cells were read as the limit", "'n.b.' (line 35)", "'7,3 *' (line 7)"],
         ),
         (survey, "--task regression", ["'age' holds 999 (6 cells)"]),
-        (sensor, "", ["'ERR' (rows 8, 48 and 88)", "'temp' holds 32767 (3 cells)"]),
+        (sensor, "", ["'ERR' (lines 9, 49 and 89)", "'temp' holds 32767 (3 cells)"]),
         (
             bank,
             "",

@@ -59,6 +59,7 @@ from transduce.app.tables.features import Features
 from transduce.app.tables.files import read
 from transduce.app.tables.formats import Table
 from transduce.app.tables.notes import About, Note, notes_about
+from transduce.app.tables.numbers import naming_lines
 from transduce.app.tables.row_draws import PartScan, RowDraw
 from transduce.conformal import ConformalTransducer, Exchangeability, exchangeability_test
 from transduce.conformal.calibrated_answer import holding_values, name_values, with_values
@@ -194,7 +195,8 @@ def fill_table(table: Any, target: ColumnName, options: Options) -> FillResult:
     settled = options.for_labels(source.labels)
     if is_sampled(source, settled):
         return _fill_sampled_rows(source, target, options)
-    return _fill_all_rows(source, options, settled)
+    with naming_lines(source.lines):
+        return _fill_all_rows(source, options, settled)
 
 
 def _fill_all_rows(source: FrameSource, options: Options, settled: Options) -> FillResult:

@@ -29,6 +29,7 @@ from transduce.app.tables.columns import (
 from transduce.app.tables.decimal_signs import sign_of_frame
 from transduce.app.tables.formats import Table
 from transduce.app.tables.notes import About, Note, notes_about
+from transduce.app.tables.numbers import naming_lines
 from transduce.app.tables.row_draws import PartScan, RowDraw, draw_roles
 from transduce.app.tables.row_hashes import content_order, labelled_hashes, row_hashes
 from transduce.app.tables.vectors import to_pandas
@@ -103,7 +104,9 @@ class FrameSource(_Source):
             cells = table.column_reading(target)
         else:
             cells = ColumnReading(prefer=sign_of_frame(frame))
-        labels = read_target(known, target, cells=cells, **options.reading_of(target))
+        lines = table.lines if isinstance(table, Table) else None
+        with naming_lines(lines):
+            labels = read_target(known, target, cells=cells, **options.reading_of(target))
         check_names(frame, labels, **options.new_columns)
         if not isinstance(table, Table):
             return cls(given, frame, labels, prefer=cells.prefer)
@@ -113,7 +116,7 @@ class FrameSource(_Source):
             "prefer": table.prefer,
             "pictures": table.folder,
             "computed": tuple(table.computed_from(target)),
-            "lines": table.lines,
+            "lines": lines,
         }
         return cls(
             given,

@@ -57,6 +57,9 @@ class ColumnReading:
     texts: Callable[[], list[str]] | None = None  # gives the cells as they are written
 
 
+MOST_SETTLED = 20  # words that one option takes as empty in a message
+
+
 @dataclass(frozen=True, eq=False)
 class Spelling:
     """How labels are written, so that others are read, and answers are written, like them."""
@@ -496,6 +499,11 @@ def _labels(
             _check_sizes(name, texts, parsed.values)
         return labels, parsed, _notes_on_texts(name, texts, known[0], parsed)
     if parsed.nearly_all:
+        inside = numbers.read_numbers(texts[known], prefer, anywhere=True)
+        all_hold = not inside.unread and not words
+        if all_hold and not numbers.unlike_sizes(texts[known], inside.values):
+            reading = option("number", [str(name)])
+            raise _not_read(name, "holds", "numbers", texts, parsed.unread, reading)
         raise _not_read(name, "holds", "numbers", texts, parsed.unread)
     if task == "regression" or request.anywhere:
         raise _not_read(name, "should hold", "numbers", texts, parsed.unread)
@@ -550,21 +558,26 @@ class UnreadCellsError(ValueError):
 
 
 def _not_read(
-    name: ColumnName, verb: str, what: str, texts: AnyArray, unread: list[int]
+    name: ColumnName, verb: str, what: str, texts: AnyArray, unread: list[int], reading: str = ""
 ) -> UnreadCellsError:
-    """Return which cells of a column are not numbers, or dates, and what can be done."""
+    """Return which cells of a column are not numbers, or dates, and what can be done.
+
+    `reading` is an option that reads the number in each, if each holds one.
+    """
     n_labels = sum(text is not None for text in texts)
     cells = numbers.named_cells((texts[row].strip(), row) for row in unread)
     words = list(dict.fromkeys(texts[row].strip() for row in unread))
-    holes = [word for word in words if word.lower() in numbers.HOLES] or words[:3]
+    # All of them, so that the option settles it; of very many the first, as an example.
+    holes = words if len(words) <= MOST_SETTLED else words[:3]
     are = "are"
     them = "them"
+    inside = f"read the number in each with {reading}, " if reading else ""
     if len(unread) == 1:
         are = "is"
         them = "it"
     message = (
         f"Column {name!r} {verb} {what}, but {len(unread):,} of its {n_labels:,} labels {are} not: "
-        f"{cells}. Correct {them}, take {them} as empty with {option('missing', holes)}, "
+        f"{cells}. Correct {them}, {inside}take {them} as empty with {option('missing', holes)}, "
         f"or ask for classes with {option('task', 'classification')}."
     )
     counts = Counter(texts[row].strip() for row in unread)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -15,6 +17,7 @@ import pyarrow.compute as pc
 
 from transduce.app.tables import amounts
 from transduce.app.tables.whole_numbers import holds_equal_numbers
+from transduce.core.computing import setting
 from transduce.core.types import AnyArray, Array, ColumnName, Mask
 from transduce.core.words import counted, option, quoted
 
@@ -680,11 +683,20 @@ def _plain(column: pd.Series) -> pd.Series:
     return column
 
 
+_lines: ContextVar[Sequence[int] | None] = ContextVar("transduce_lines", default=None)
+
+
+def naming_lines(lines: Sequence[int] | None) -> AbstractContextManager[None]:
+    """Name rows in messages of this block by the lines of their file, if it has lines."""
+    return setting(_lines, lines)
+
+
 def named_cells(cells: Iterable[tuple[str, int]]) -> str:
-    """Return cells with the rows that they are in, counted from 1."""
+    """Return cells with the lines of the file that they are in, or their rows, counted from 1."""
+    lines = _lines.get()
     rows: dict[str, list[int]] = {}
     for text, row in cells:
-        rows.setdefault(text, []).append(row + 1)
+        rows.setdefault(text, []).append(row + 1 if lines is None else int(lines[row]))
     first = list(rows.items())[:_MOST_NAMED]
     named = ", ".join(f"{quoted(text)} ({_rows(where)})" for text, where in first)
     if len(rows) > _MOST_NAMED:
@@ -693,13 +705,14 @@ def named_cells(cells: Iterable[tuple[str, int]]) -> str:
 
 
 def _rows(where: list[int]) -> str:
-    """Return rows in words; of very many the first."""
+    """Return rows, or lines, in words; of very many the first."""
+    word = "row" if _lines.get() is None else "line"
     first = [f"{row:,}" for row in sorted(where)[:_MOST_NAMED]]
     if len(where) > _MOST_NAMED:
-        return f"rows {', '.join(first)} and {len(where) - _MOST_NAMED:,} more"
+        return f"{word}s {', '.join(first)} and {len(where) - _MOST_NAMED:,} more"
     if len(first) == 1:
-        return f"row {first[0]}"
-    return f"rows {', '.join(first[:-1])} and {first[-1]}"
+        return f"{word} {first[0]}"
+    return f"{word}s {', '.join(first[:-1])} and {first[-1]}"
 
 
 def cell_notes(
