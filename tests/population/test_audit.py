@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from transduce.population import audit_classes, audit_numbers
+from transduce.population.checks import whole_parts
 
 PREDICTIONS = ["a"] * 3 + ["b"] * 4
 
@@ -186,3 +187,24 @@ class TestRefusals:
     def test_a_negative_tolerance(self):
         with pytest.raises(ValueError, match="must not be negative"):
             audit_numbers([1.0, np.nan], [1.0, 2.0], tolerance=-1.0)
+
+
+def test_a_forecast_adds_as_many_wrong_rows_as_the_rate_gives_in_all_strata_together():
+    """Rounded in each stratum, few errors in many strata would vanish from the forecast."""
+    strata = np.repeat(np.arange(6), 400)
+    truth = np.full(2400, None, dtype=object)
+    for stratum in range(6):
+        truth[400 * stratum : 400 * stratum + 30] = "a"
+        truth[400 * stratum] = "b"
+    audit = audit_classes(truth, ["a"] * 2400, strata=strata)
+    then = audit.rows.count_strata(audit.rows.wrong, doubtful=True).after_more_checks(60)
+    assert sum(part.n_marked for part in then.strata) == 6 + 60 * 6 // 180
+    assert sum(part.n_drawn for part in then.strata) == 180 + 60
+    shares = audit.forecast([60, 120, 240, 480])["share"]
+    assert np.all(np.diff(shares) < 0)
+
+
+def test_whole_parts_have_the_rounded_sum():
+    assert whole_parts([0.3, 0.4, 0.3]) == [0, 1, 0]
+    assert whole_parts([1.9, 0.9, 0.2]) == [2, 1, 0]
+    assert whole_parts([]) == []

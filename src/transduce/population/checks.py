@@ -183,16 +183,31 @@ class MarkedRows:
     def after_more_checks(self, n_more: int) -> MarkedRows:
         """Return what is expected after more checks of the same kind, at the present rates."""
         n_left = sum(stratum.n_left for stratum in self.strata)
+        part = min(n_more / max(n_left, 1), 1.0)
+        added = whole_parts([part * stratum.n_left for stratum in self.strata])
+        expected = []
+        for stratum, more in zip(self.strata, added, strict=True):
+            expected.append(more * stratum.n_marked / max(stratum.n_drawn, 1))
+        found = whole_parts(expected)
         strata = []
-        for stratum in self.strata:
-            added = min(stratum.n_left, round(n_more * stratum.n_left / max(n_left, 1)))
-            share = 0.0
-            if stratum.n_drawn:
-                share = stratum.n_marked / stratum.n_drawn
-            n_drawn = stratum.n_drawn + added
-            n_marked = min(n_drawn, stratum.n_marked + round(share * added))
+        for stratum, more, marked in zip(self.strata, added, found, strict=True):
+            n_drawn = stratum.n_drawn + more
+            n_marked = min(n_drawn, stratum.n_marked + marked)
             strata.append(Stratum(stratum.n_rows, n_drawn, n_marked))
         return replace(self, strata=tuple(strata))
+
+
+def whole_parts(numbers: list[float]) -> list[int]:
+    """Return whole numbers near some numbers, whose sum is their rounded sum.
+
+    Each is rounded down, and those with the largest remainders get one more.
+    """
+    parts = [int(number) for number in numbers]
+    lacking = round(sum(numbers)) - sum(parts)
+    remainders = [number - part for number, part in zip(numbers, parts, strict=True)]
+    for place in sorted(range(len(numbers)), key=lambda place: -remainders[place])[:lacking]:
+        parts[place] += 1
+    return parts
 
 
 def class_interval(rows: CheckedRows, code: int, confidence: float) -> tuple[int, int]:
