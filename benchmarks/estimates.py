@@ -13,9 +13,9 @@ Tables: scikit-learn's, the houses of this package, those of `mixed_tables` wher
 papers' where TRANSDUCE_DATA is set. A table enters if it has half as many rows again as the largest number of labels,
 so that all numbers of labels are judged on the same tables.
 
-    python benchmarks/estimates.py --jobs 16 --draws 40 --others 8 --minutes 7.5 --out estimates.csv
+    python benchmarks/estimates.py --jobs 16 --draws 8 --others 6 --out estimates.csv
 
-takes eight minutes on 16 cores. Every case is written to ``--out`` as it ends; the same command again goes on with the
+takes four minutes on 16 cores. Every case is written to ``--out`` as it ends; the same command again goes on with the
 cases that are missing there. With ``--predictor quick`` predictions are the mean of a forest and of ridge regression in
 five folds, instead of those of `fill`.
 """

@@ -74,6 +74,43 @@ def test_the_mean_of_a_stratified_sample():
     assert line["upper"] - line["estimate"] == pytest.approx(half)
 
 
+def sample_with(mean, variance, size):
+    """Return numbers with a mean and a variance (divisor ``size - 1``), symmetric about the mean."""
+    pairs = size // 2
+    off = np.sqrt(variance * (size - 1) / (2 * pairs))
+    signs = np.concatenate([np.ones(pairs), -np.ones(pairs), np.zeros(size % 2)])
+    return mean + off * signs
+
+
+def test_a_worked_example_of_a_simple_sample():
+    """Lohr, Sampling, chapter 2: acres of farms in 300 of 3,078 counties of the United States."""
+    labels = sample_with(297_897.0, 344_551.9**2, 300)
+    y = np.append(labels, np.full(2778, np.nan))
+    column = read_column(y, None, None)
+    mean = estimate_linear(column, np.full(3078, 1.0 / 3078.0)).number
+    assert mean.estimate == pytest.approx(297_897.0)
+    assert mean.standard_error == pytest.approx(18_898.43, abs=0.01)
+
+
+def test_a_worked_example_of_a_stratified_sample():
+    """Lohr, Sampling, chapter 3: the same total from samples of four regions."""
+    regions = [  # counties, those in the sample, mean and variance of the acres
+        (1054, 103, 300_504.16, 29_618_183_543.0),
+        (220, 21, 97_629.81, 7_647_472_708.0),
+        (1382, 135, 211_315.04, 53_587_487_856.0),
+        (422, 41, 662_295.51, 396_185_950_266.0),
+    ]
+    parts = []
+    for n_counties, size, mean, variance in regions:
+        parts += [sample_with(mean, variance, size), np.full(n_counties - size, np.nan)]
+    y = np.concatenate(parts)
+    strata = np.repeat([0, 1, 2, 3], [region[0] for region in regions])
+    column = read_column(y, None, Sample(~np.isnan(y), strata=strata))
+    total = estimate_linear(column, np.ones(len(y))).number
+    assert total.estimate == pytest.approx(909_736_035.0, abs=10.0)  # means to two decimals
+    assert total.standard_error == pytest.approx(50_417_248.0, abs=1.0)
+
+
 def test_prediction_powered_inference():
     """``mean_U f + mean_L (y - f)`` for unlabelled rows, where the factor is 1: labels vary twice as much."""
     rng = np.random.default_rng(0)
