@@ -114,6 +114,29 @@ def test_slips_are_found_and_taken_only_if_named(served):
     assert given.labels[numbers[1] - 1] == truth[numbers[1] - 1]
 
 
+def test_known_values_with_units_are_numbers_on_the_labelling_page_too(tmp_path):
+    """One cell in another unit once made classes of them: “17.8” was “a new class”."""
+    frame, _ = laboratory()
+    frame = frame.astype({"y": object})
+    frame.loc[3, "y"] = f"{frame.loc[3, 'y']} mg/dl"
+    frame.loc[[5, 6], "y"] = "pending"
+    frame.to_csv(tmp_path / "lab.csv", index=False)
+    with Served(Workspace(tmp_path, "lab.csv")) as at:
+        client = Client(at)
+        settle(client, {"target": "y", "way": "chance"})
+        settle(client, {"number": ["y"], "missing": ["pending"]})
+        assert act(client, "label", draw=False).status == 200
+        assert client.get("/api/about").json()["task"] == "numbers"
+        assert client.get("/api/view").json()["progress"]["given"] == 58
+        row = client.get("/api/row/3").json()
+        assert row["label"] == pytest.approx(laboratory()[1][3])
+        act(client, "open", name="lab.csv")
+        act(client, "correct", row=3, now=21.5)
+        act(client, "label", draw=False)
+        assert client.get("/api/row/3").json()["label"] == 21.5
+        act(client, "open", name=None)
+
+
 @pytest.mark.parametrize("served", ["classes"], indirect=True)
 def test_spellings_of_classes(served):
     client, _, truth = served

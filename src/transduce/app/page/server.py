@@ -18,6 +18,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import uvicorn
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -27,6 +28,7 @@ from starlette.responses import FileResponse, PlainTextResponse, RedirectRespons
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from transduce.app.filling.sources import FrameSource
 from transduce.app.labelling.journal import Label
 from transduce.app.labelling.session import Session, SessionSettings
 from transduce.app.labelling.table import IMAGES, MOST_SHOWN, LabelTable, read_label_table
@@ -40,6 +42,7 @@ from transduce.app.page.run import (
     GivenLabels,
     LostLabelsError,
     Run,
+    as_chosen,
     as_sentence,
     beside_folder,
     cell_like,
@@ -669,7 +672,7 @@ class OpenServer:
             table = read_label_table(path, choices.target, show, choices.sheet, choices.layout)
             table = replace(
                 table,
-                frame=choices.options().clean(table.frame),
+                frame=self._known_as_read(choices.options().clean(table.frame), choices),
                 keep=tuple(choices.keep),
                 case_sensitive=choices.case_sensitive,
             )
@@ -683,6 +686,22 @@ class OpenServer:
             self.label.session = session
             if mode is not None:
                 session.propose(mode)
+
+    def _known_as_read(self, frame: pd.DataFrame, choices: Choices) -> pd.DataFrame:
+        """Return the rows of a session with the known values that the fill would learn from.
+
+        Those are corrected ones, and the numbers in cells that hold more than a number.
+        """
+        target = str(choices.target)
+        if target not in choices.number and not choices.corrected:
+            return frame
+        table = as_chosen(self.preview.original, choices)
+        cells = choices.options().clean(table.frame[[target]])[target]
+        if target in choices.number:
+            labels = FrameSource.read(table, target, choices.options()).labels
+            if labels.task == "regression":
+                cells = pd.Series(labels.labels, dtype=float).mask(labels.missing)
+        return frame.assign(**{target: cells.to_numpy()})
 
     def _session_settings(self, choices: Choices, n_rows: int) -> SessionSettings:
         """Return the settings of a labelling session that say what was chosen here."""
