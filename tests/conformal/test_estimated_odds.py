@@ -109,7 +109,7 @@ def test_a_test_that_rejects_brings_weights():
     assert model.guarantee_.kind == "approximate"
     assert model.guarantee_.outside is None
     assert model.guarantee_.effective >= 20
-    assert "no estimate bears an exact guarantee" in model.guarantee_.grounds
+    assert "so that the guarantee cannot be exact" in model.guarantee_.grounds
     with pytest.warns(UserWarning, match="Labelled and unlabelled rows differ"):
         ignored = ConformalTransducer(Ridge(), random_state=0, labels=Chance(reweight=False)).fit(
             X, y

@@ -137,7 +137,7 @@ def test_a_bound_that_one_answer_for_all_would_have_too_is_not_told():
     assert (weak.at_most > weak.simplest, weak.tells) == (True, False)
     assert not weak.judged_tells
     said = statement_of(weak)
-    assert "do not bound how many of the 420 filled classes are wrong any better than if" in said
+    assert "As to how many of the 420 filled classes are wrong, these labels give no better" in said
     strong = WrongAnswers(Urn(3, 39, 420), 400, 420, Urn(31, 80, 420)).bound(0.95)
     assert strong.tells
     assert (
@@ -155,7 +155,7 @@ def test_of_two_bounds_the_one_is_told_that_tells():
     assert (bound.tells, bound.judged_tells) == (False, True)
     said = statement_of(bound)
     assert f"at most {judged} of the 420 predicted classes are wrong in the fit that leaves" in said
-    assert "differ at 160 rows, of which nothing is certain" in said
+    assert "differ at 160 rows, for which nothing is guaranteed" in said
     assert "do not bound" not in said
 
 

@@ -24,7 +24,10 @@ from transduce.model_selection.fit_and_predict import RawPrediction
 if TYPE_CHECKING:
     from transduce.conformal.calibrated import CalibratedTable
 
-WHY_ESTIMATED = "The odds of a label are estimated, and no estimate bears an exact guarantee."
+WHY_ESTIMATED = (
+    "Propensities (how likely a row is to have a label) are estimated, so that the guarantee "
+    "cannot be exact."
+)
 WHY_ALL_EQUAL = "No column tells which rows have one, so that all labels weigh the same."
 
 

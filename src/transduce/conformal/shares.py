@@ -132,7 +132,7 @@ class ClassShares:
         if n_more > 0:
             listed += f", and {counted(n_more, 'more class', 'more classes')}"
         if self.given:
-            return f"Answers are for the given shares of the classes: {listed}."
+            return f"Predictions are adjusted to the given shares of the classes: {listed}."
         return (
             "Shares of the classes among the unlabelled rows, estimated (intervals at about "
             f"{100 * self.confidence:.0f} %): {listed}."

@@ -178,13 +178,16 @@ def _wrong_sentence(guarantee: Guarantee, bound: CountBound) -> str:
         judged = _certainly(replace(bound, at_most=bound.judged), guarantee.hedged)
         return (
             f"{judged} {what.replace('filled', 'predicted')} in the fit that leaves the "
-            "calibration labels out. The filled ones come from all labels: they are better as a "
-            f"rule, but differ at {counted(bound.changed, 'row')}, of which nothing is certain."
+            "calibration labels out. The filled ones come from a fit to all labels: they are "
+            f"usually better, but differ at {counted(bound.changed, 'row')}, for which nothing is "
+            "guaranteed."
         )
-    better = ""
     if bound.at_most < bound.of:
-        better = " any better than if all rows were given the same one"
-    return f"These labels do not bound how many of the {bound.of:,} {what}{better}."
+        return (
+            f"As to how many of the {bound.of:,} {what}, these labels give no better bound than "
+            "the same prediction for all rows would have."
+        )
+    return f"These labels do not bound how many of the {bound.of:,} {what}."
 
 
 def _where_not(guarantee: Guarantee) -> list[str]:
@@ -231,10 +234,10 @@ def _exceptions(guarantee: Guarantee, region: str, everything: str) -> list[str]
             those = f"Categories {names} have"
         sentences.append(f"{those} too few calibration labels: there the {region} is {everything}.")
     if guarantee.n_unbounded:
-        such = "rows like them are"
+        such = "rows like them"
         if guarantee.n_unbounded == 1:
-            such = "rows like it are"
-        why = f"{such} so rarely labelled that these labels rule nothing out there"
+            such = "rows like it"
+        why = f"{such} are labelled so rarely that no value can be ruled out there"
         sentences.append(
             f"At {counted(guarantee.n_unbounded, 'row')} the {region} is {everything}: {why}."
         )

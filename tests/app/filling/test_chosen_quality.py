@@ -57,7 +57,7 @@ def test_too_few_drawn_rows_say_so():
     names = [name for name in result.new if name.startswith("y_probability")]
     assert len(names) == 3
     assert result.new.loc[~known, names].isna().all(axis=None)
-    assert any("other labels were chosen, and measure nothing" in note for note in result.notes)
+    assert any("so they cannot measure it" in note for note in result.notes)
     assert result.advice.smaller is None
 
 

@@ -312,9 +312,9 @@ def test_fewer_rejected_answers_than_asked_for_are_explained(results):
     ties = pd.Series(np.round(result.answer.regions.measure(), 9)).duplicated(keep=False)
     count = int((result.answer.status == "rejected").sum())
     note = next(note for note in result.notes if "marked as rejected" in note)
-    assert note.startswith(f"{count} of {len(result.answer)} answers")
+    assert note.startswith(f"The {count} least certain of {len(result.answer)} predictions")
     fewer = count < int(0.2 * len(result.answer))
-    assert ("equally certain are marked together" in note) == fewer
+    assert ("equally certain predictions are marked together" in note) == fewer
     assert ties.any() or not fewer
 
 

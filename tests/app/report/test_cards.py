@@ -51,9 +51,9 @@ def test_how_good_cannot_be_known_where_rows_hardly_overlap(labels):
     assert "hardly overlap" in card["small"]
     summary = result.summary()
     assert not summary["quality_known"]
-    assert "cannot be known" in summary["quality_sentence"]
+    assert "is not known" in summary["quality_sentence"]
     assert "variance" not in result.report().partition("How good they are</h2>")[2]
-    assert how_good(result).startswith("How good the predictions are cannot be known.")
+    assert how_good(result).startswith("How good the predictions are is not known.")
     assert "explain" not in how_good(result)
 
 

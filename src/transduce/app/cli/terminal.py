@@ -275,7 +275,7 @@ def how_good(result: FillResult) -> str:
     hidden = ", ".join(filter(None, ["At labels that were hidden", result.diagnosis.measured_at]))
     unknown = why_not_known(result.diagnosis.drawn, result.fit.compared, result.guarantee)
     if unknown:
-        found = f"How good the predictions are cannot be known. {unknown}"
+        found = f"How good the predictions are is not known. {unknown}"
         return " ".join(filter(None, [found, suspects]))
     said = (
         f"{hidden}, the predictions are {quality.large}{unit}; {quality.small}{quality.explained}."

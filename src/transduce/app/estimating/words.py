@@ -232,8 +232,8 @@ def plan_sentence(column: PredictedColumn, answered: Sequence[Answered]) -> str:
             name = list(more)[-1] if answer.question.what == "regression" else next(iter(more))
             where = "" if name == ALL else f" ({name})"
             of_all_rows = (
-                f"For an interval of half the width around the {what}{where} it takes about "
-                f"{counted(more[name], 'label')} more, of rows drawn at random."
+                f"To halve the width of the interval around the {what}{where}, label about "
+                f"{counted(more[name], 'more row')}, drawn at random."
             )
             sentences.insert(0, of_all_rows)
     return " ".join(sentences)

@@ -162,12 +162,12 @@ class Diagnosis:
             few = f"{counted(int(weights.sum()), 'label is', 'labels are')} of rows drawn at random"
         else:
             few = (
-                f"The labels that stand for the unlabelled rows are worth {worth:.0f} of equal "
-                "weight"
+                "The labels that stand for the unlabelled rows have an effective sample size of "
+                f"{worth:.0f}"
             )
         return (
-            f"{few}, and it takes {FEWEST_MEASURED} to say how good the answers are: "
-            "other labels were chosen, and measure nothing."
+            f"{few}, and it takes {FEWEST_MEASURED} to measure how good the predictions are: the "
+            "other labels were not chosen at random, so they cannot measure it."
         )
 
     @cached_property

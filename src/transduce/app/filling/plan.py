@@ -54,8 +54,10 @@ ROW_BELOW = {"regression": 200, "classification": 50}
 # covered in .875 instead of .860 and in .838 instead of .805 of the cases.
 LOCAL_FROM = 20
 
-NOTE_WEIGHTS = "Labelled and unlabelled rows differ: labels were held out, and weighted by "
-NOTE_WEIGHTS += "estimated odds of a label."
+NOTE_WEIGHTS = (
+    "Labelled and unlabelled rows differ: labels were held out, and weighted by estimated "
+    "propensities (how likely a row is to have a label)."
+)
 BLENDS = ("auto", "blend")
 
 

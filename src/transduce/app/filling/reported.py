@@ -96,7 +96,7 @@ def collect_notes(result: FillResult) -> list[Note]:
     of_shares = []
     if result.fit.shares is not None:
         of_shares = [
-            f"{result.fit.shares} How good the predictions are is counted by these shares."
+            f"{result.fit.shares} The quality of the predictions is weighted by these shares."
         ]
     on_answers = _about_answers(result)
     return [
@@ -138,16 +138,16 @@ def _about_rejected(result: FillResult, share: float) -> str:
     n_answers = len(result.answer)
     count = int(np.sum(result.answer.status == "rejected"))
     if count == 0:
-        return "No answer is marked as rejected: this method is equally certain of all of them."
+        return "No prediction is marked as rejected: this method is equally certain of all of them."
     message = (
-        f"{count} of {n_answers} answers, the least certain, are marked as rejected; their values "
-        "stay, and the guarantee is about all answers together."
+        f"The {count} least certain of {n_answers} predictions are marked as rejected; their "
+        "values stay, and the guarantee is about all predictions together."
     )
     wanted = int(np.floor(share * n_answers + 1e-9))
     if count < wanted:
         message += (
-            f" These are fewer than {percent(share)}, since answers that are equally certain are "
-            "marked together or not at all."
+            f" These are fewer than {percent(share)}, since equally certain predictions are marked "
+            "together or not at all."
         )
     return message
 

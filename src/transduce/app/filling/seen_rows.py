@@ -254,9 +254,11 @@ class OtherRows:
         if n_calibration:
             within = f", {n_calibration:,} of which calibrate the predictions at its rows"
         n_unused = n_labels - n_seen - n_kept
-        kept = f"the other {n_kept:,} labels calibrate their answers"
+        kept = f"the other {n_kept:,} labels calibrate their predictions"
         if n_unused > 0:
-            kept = f"{n_kept:,} labels calibrate their answers; {n_unused:,} labels are not used"
+            kept = (
+                f"{n_kept:,} labels calibrate their predictions; {n_unused:,} labels are not used"
+            )
         return (
             f"The fit saw {len(fit.frame):,} of the {n_rows:,} rows, drawn at random, with "
             f"{n_seen:,} of the {n_labels:,} labels{within}; all other rows are answered one by "

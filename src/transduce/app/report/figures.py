@@ -574,6 +574,6 @@ def _draw_overlap(summary: Any) -> Drawing | None:
         "A classifier that has not seen a row scores how much it looks like the "
         f"{overlap['n_unlabelled']:,} unlabelled rather than the {overlap['n_labelled']:,} "
         f"labelled rows. The two groups share {rough_percent(overlap['shared'])} of their scores; "
-        "where only unlabelled rows are, no label says anything."
+        "where there are only unlabelled rows, labels say nothing."
     )
     return Drawing("Do labelled and unlabelled rows overlap?", text, paint)

@@ -76,7 +76,8 @@ def why_not_known(
     if alone >= ALONE:
         return (
             f"Rows with and without a value hardly overlap: {rough_percent(alone)} of those to be "
-            "filled are unlike nearly all rows with a known value, which say nothing of them."
+            "filled are unlike nearly all rows with a known value, so known values say nothing "
+            "about them."
         )
     if guarantee.kind == "none":
         return (

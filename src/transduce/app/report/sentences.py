@@ -278,7 +278,7 @@ def about_quality(context: ReportContext) -> str | None:
     if quality is None:
         return None
     if context.why_quality_unknown:
-        return f"How good the predictions are cannot be known. {context.why_quality_unknown}"
+        return f"How good the predictions are is not known. {context.why_quality_unknown}"
     hidden = counted(quality.numbers["n"], "known value was", "known values were")
     return f"{hidden} hidden in turn and predicted: {quality.large}; {quality.small}."
 
@@ -359,10 +359,10 @@ def _about_rarest_class(filled: FilledColumn) -> str:
         return ""
     rarest = judged[0]
     share = rough_percent(rarest["covered"] / rarest["judged"])
-    hidden = counted(rarest["judged"], "known value")
+    hidden = counted(rarest["judged"], "known value that was", "known values that were")
     return (
         f" Of the rarest class, “{rarest['class']}”, an estimated {share} are in their sets "
-        f"({rarest['covered']:,} of {hidden} that were hidden)."
+        f"({rarest['covered']:,} of {hidden} hidden)."
     )
 
 

@@ -409,7 +409,7 @@ class MachineEstimator:
         if estimated:
             set_by_features.append("the kernels")
         if options.is_local:
-            set_by_features.append("who is whose neighbour")
+            set_by_features.append("the neighbours")
         return set_by_features
 
     def _new_rows(self, X: Rows, *, own_value: bool = True) -> Array:

@@ -121,7 +121,7 @@ function wait({ table, tables }) {
 async function showHead(table) {
   const head = await read("/open/head").catch(() => null);
   if (found || !head?.names.length || $("table-lead").classList.contains("bad")) return;
-  $("table-fine").textContent = `The first rows of “${table}”. How its columns are read is told when all of it is.`;
+  $("table-fine").textContent = `The first rows of “${table}”. How its columns are read is shown once the whole table has been read.`;
   fill($("preview"), make("thead", {}, make("tr", {}, ...head.names.map((name) => make("th", { scope: "col", class: "plain-head", text: name })))),
     make("tbody", {}, ...head.rows.map((cells) => make("tr", {}, ...cells.map((cell) => make("td", { text: text(cell) }))))));
 }

@@ -16,9 +16,9 @@ const QUESTIONS = {
   columns: "Did other columns of this table play a part, such as age, place or time?",
 };
 const LEADS = {
-  chance: "Then the choice is as good as chance. What the other columns say is looked at all the same.",
-  unknown: "Then what the other columns did is estimated from them.",
-  class: "Then the classes were chosen, and within each class it was as good as chance.",
+  chance: "Then the rows were in effect chosen at random. Whether the other columns speak against it is tested all the same.",
+  unknown: "Then the part that the other columns played is estimated.",
+  class: "Then the classes were chosen, and within each class rows were in effect chosen at random.",
   value: "Then no column shows how the rows without a value differ. The values are filled all the same, as suggestions; only rows drawn at random can bring a guarantee.",
 };
 const ALSO = { groups: "whole groups had a value at once", order: "values end at a date, or along another order", within: "chance decided within each category" };
