@@ -297,15 +297,17 @@ class TestPlanning:
         plan = self.plan_of(result, ("mean", None), ("mean", "region"))
         line = result.estimate("mean").iloc[0]
         more = line["labels_for_half"] - line["n_labels"]
-        assert f"mean of price it takes about {more} labels more" in plan
+        assert f"mean of price, label about {more} more rows" in plan
         groups = result.estimate("mean", by="region")
         by_group = (groups["labels_for_half"] - groups["n_labels"]).sort_values(ascending=False)
         named = ", ".join(f"{name} {count}" for name, count in by_group.items())
-        assert plan.endswith(f"by region it takes about so many more inside each group: {named}.")
+        assert plan.endswith(
+            f"by region, label about this many more rows inside each group: {named}."
+        )
 
     def test_of_a_share(self):
         plan = self.plan_of(sales()[0], ("share of yes", None))
-        assert "share of rows with sold = yes it takes about" in plan
+        assert "share of rows with sold = yes, label about" in plan
 
     def test_a_regression_is_planned_by_its_slope(self):
         assert "(size)" in self.plan_of(prices()[0], ("slope of size", None))

@@ -249,7 +249,10 @@ def _plan_of_groups(what: str, by: Any, more: dict[Any, int]) -> str:
     named = ", ".join(f"{name} {more[name]:,}" for name in order[:MOST_GROUPS_PLANNED])
     if len(order) > MOST_GROUPS_PLANNED:
         named = f"{named}, others fewer"
-    return f"For the {what} by {by} it takes about so many more inside each group: {named}."
+    return (
+        f"To halve the width of each interval for the {what} by {by}, label about this many more "
+        f"rows inside each group: {named}."
+    )
 
 
 def labels_to_add(answer: Answered) -> dict[Any, int]:
