@@ -10,6 +10,7 @@ import pytest
 
 from tests import brute
 from transduce import fill
+from transduce.app.filling import fill_folder
 from transduce.app.filling.similar import feature_scales, most_similar
 
 
@@ -88,3 +89,21 @@ def test_a_column_names_them():
     )
     by_name = fill(frame.assign(who=[f"P{n}" for n in range(90)]), "y", method="ridge", id="who")
     assert re.match(r"P\d+: ", by_name.table(similar=True)["y_similar"][row])
+
+
+def test_rows_of_parts_are_named_by_their_part(tmp_path):
+    random = np.random.default_rng(0)
+    x = random.normal(size=600)
+    frame = pd.DataFrame({"x": x, "größe": np.where(np.arange(600) % 4 == 0, 2.0 * x, np.nan)})
+    for number in range(3):
+        part = frame.iloc[200 * number : 200 * number + 200]
+        part.to_parquet(tmp_path / f"part{number}.parquet", index=False)
+    result = fill_folder(
+        str(tmp_path / "*.parquet"), "größe", tmp_path / "out", method="ridge", sample=100
+    )
+    near = result.explain(int(result.answer.rows[0]))
+    assert near.index.name == "row of the sample"
+    for name, label in zip(near["row"], near["größe"], strict=True):
+        file, _, row = name.rpartition(", row ")
+        part = pd.read_parquet(tmp_path / "out" / file)
+        assert part["größe"][int(row) - 1] == label

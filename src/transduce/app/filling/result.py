@@ -511,7 +511,8 @@ class FillResult(Generic[Frame]):
         Parameters
         ----------
         row : int
-            Place of the row in the table, counted from 0, as in ``answer.rows``.
+            Place of the row in the table, counted from 0, as in ``answer.rows``; of a table in
+            parts, its place in the sample, and a column ``row`` names the part and the place in it.
         n_similar : int, default=6
             How many labelled rows to return.
 

@@ -106,8 +106,13 @@ def explain_row(result: FillResult, row: int, n_similar: int) -> pd.DataFrame:
     lines = result.seen.lines
     if lines is not None:
         columns = {"line": [lines[place] for place in places], **columns}
+    index = pd.Index(places, name="row")
+    if result.seen.notes_on_shown():  # places in a sample mean nothing: those in the parts do
+        row_names = result.seen.name_rows()
+        columns = {"row": [row_names[place] for place in places], **columns}
+        index = index.rename("row of the sample")
     columns[result.target] = objects(result.labels.labels[places].tolist())
-    about = pd.DataFrame(columns, index=pd.Index(places, name="row")).infer_objects()
+    about = pd.DataFrame(columns, index=index).infer_objects()
     others = frame[names].iloc[places].set_axis(about.index)
     return pd.concat([about, others], axis=1)
 
