@@ -142,7 +142,7 @@ def test_skipped_rows_of_a_sample_are_left_and_count_as_wrong(judged):
         assert len(rows) == 19
         shown = views.view(session)["check"]["sample"]
         assert shown["headline"] == "19 of 20 rows judged."
-        assert "1 row that is not judged yet" in shown["text"]
+        assert "1 open row of the draw counted as wrong" in shown["text"]
 
 
 def test_certainty_is_fixed_by_the_first_row_of_a_sample_that_was_judged(judged):

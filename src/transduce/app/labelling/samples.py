@@ -186,7 +186,7 @@ def about_sample(sample: Sample, n_open: int, bound: int, left: int, sure: str) 
         by = "drawn from all rows alike"
     at_most = f"At most {bound:,} of {counted(left, 'unchecked prediction')} are wrong."
     if n_open:
-        rest = counted(n_open, "row that is", "rows that are")
-        open_rows = f"of which {rest} not judged yet count as wrong"
-        return f"{judged} judged.", f"{judged} {by}. {at_most} That is {sure} certain, {open_rows}."
+        open_rows = counted(n_open, "open row")
+        certain = f"That is {sure} certain; {open_rows} of the draw counted as wrong."
+        return f"{judged} judged.", f"They were {by}. {at_most} {certain}"
     return at_most, f"That is {sure} certain: all {judged} {by} are judged."
