@@ -1043,6 +1043,12 @@ def of_labelling() -> dict[str, list[Call]]:
         "transduce.app.labelling.SessionSettings": [
             Call(settings, limits | {"task": "auto", "labels_by_class": False, "first": (1, 2)})
         ],
+        "transduce.app.labelling.SampleRequest": [
+            Call(
+                labelling.SampleRequest,
+                {"by": ("llm",), "number": 10, "allocation": "neyman"},
+            )
+        ],
         "transduce.app.labelling.Draws": [Call(draws, {"rows": [(10, 2, True)]})],
         "transduce.app.labelling.Audit": [Call(audit, counts)],
         "transduce.app.labelling.certify_recall": [Call(recall, counts | levels)],

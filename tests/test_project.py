@@ -139,8 +139,8 @@ APPLICATION: dict[str, set[str]] = {
     "estimating": {"tables"},
     "report": {"tables", "estimating"},
     "filling": {"tables", "estimating", "report"},
-    "labelling": {"tables", "estimating", "report", "filling"},
     "auditing": {"tables", "report"},
+    "labelling": {"tables", "estimating", "report", "filling", "auditing"},
     "page": {"tables", "estimating", "report", "filling", "labelling", "auditing"},
     "cli": {"tables", "estimating", "report", "filling", "labelling", "auditing", "page"},
 }

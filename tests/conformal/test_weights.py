@@ -209,7 +209,7 @@ def test_rows_that_weigh_too_much_get_the_whole_line():
     model = quiet(Ridge(), labels=Sampled(probability)).fit(X, y)
     assert model.guarantee_.n_unbounded >= 1
     assert np.isinf(model.answer_.regions.measure()[-1])
-    assert "so rarely labelled" in model.guarantee_.statement
+    assert "labelled so rarely" in model.guarantee_.statement
     with pytest.warns(UserWarning, match="cannot support 99.9999 % with odds"):
         assert model.answer_at(0.999999).guarantee.kind == "none"
 

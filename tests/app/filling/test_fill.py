@@ -377,7 +377,8 @@ def test_the_least_certain_rows_are_rejected(kind):
     )
     rejected = (result.frame["target_status"] == "rejected").sum()
     assert 0 < rejected <= 0.25 * len(result.answer)
-    assert any(note.startswith(f"{rejected} of") for note in result.notes)
+    about = f"The {rejected} least certain of {len(result.answer)} predictions"
+    assert any(note.startswith(about) for note in result.notes)
     if kind == "mixed":
         width = (result.frame["target_upper"] - result.frame["target_lower"])[result.answer.rows]
         gone = result.frame["target_status"][result.answer.rows] == "rejected"

@@ -65,7 +65,7 @@ def test_intervals_are_open_and_values_are_limits(guarantee):
     limits = result.guarantee.limits
     assert (limits.below, limits.above, limits.differ) == (-0.5, 1.0, False)
     assert "is open downwards" in result.guarantee.statement
-    assert "if no row has a limit beyond those of the labels" in result.guarantee.grounds
+    assert "no row has a limit beyond those of the labels" in result.guarantee.grounds
     summary = result.summary()
     assert summary["guarantee"]["limits"]["below"] == -0.5
     assert summary["counts"]["below"] == int((new["y_status"] == "below").sum())

@@ -13,6 +13,7 @@ pytest.importorskip("uvicorn", reason="NOT TESTED: the page, because uvicorn is 
 
 from tests.app.page.serving import Client, Served
 from tests.app.page.test_open import settle
+from transduce.app.labelling.journal import Journal
 from transduce.app.page.run import GivenLabels
 from transduce.app.page.workspace import Saved, Workspace
 
@@ -170,6 +171,14 @@ def test_what_is_no_list_is_refused(served):
     assert act(client, "take", ending="/../../x").status == 400
     assert act(client, "list", kind="random", number=0).status == 400
     assert act(client, "list", kind="helpful", number=5).status == 400  # nothing was filled yet
+
+
+def test_a_refused_list_leaves_no_session_open(served):
+    """Its journal would stay locked, and the next page would find it in use."""
+    client, folder, _ = served
+    assert act(client, "list", kind="helpful", number=5).status == 400
+    (journal,) = folder.rglob("*-labels.jsonl")
+    Journal(journal).close()
 
 
 def test_rows_that_stay_out_are_still_drawn_rows(served):

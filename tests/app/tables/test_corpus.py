@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import json
+import re
 import sqlite3
 import zipfile
 
@@ -470,3 +471,21 @@ def test_the_option_that_a_refusal_names_settles_it(tmp_path, cells):
     settled = [word.strip("' ") for word in named.strip("[]").split(",")]
     assert settled == cells
     assert len(fill(table, "y", method="ridge", missing=settled).labels.known) == 40 - len(cells)
+
+
+@pytest.mark.parametrize("options", [{}, {"guarantee": "column", "sample": 200}])
+def test_notes_name_lines_of_the_file_also_where_the_fit_sees_a_sample(tmp_path, options):
+    random = np.random.default_rng(0)
+    n = 400
+    x = random.normal(size=n)
+    odd = [5, 201, 202, 203, 396]
+    z = pd.Series(random.normal(size=n).round(2).astype(str))
+    z[odd] = "pending"
+    y = pd.Series((2.0 * x).round(3)).where(np.arange(n) % 4 == 0)
+    pd.DataFrame({"x": x.round(3), "z": z, "y": y}).to_csv(tmp_path / "t.csv", index=False)
+    result = fill(files.read(tmp_path / "t.csv"), "y", method="ridge", **options)
+    assert result.seen.is_sample == bool(options)
+    (note,) = [str(note) for note in result.notes if "pending" in str(note)]
+    lines = [int(number) for number in re.findall(r"\d+", note.partition("(line")[2])]
+    assert lines
+    assert set(lines) <= {row + 2 for row in odd}

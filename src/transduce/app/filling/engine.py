@@ -59,8 +59,8 @@ from transduce.app.tables.features import Features
 from transduce.app.tables.files import read
 from transduce.app.tables.formats import Table
 from transduce.app.tables.notes import About, Note, notes_about
-from transduce.app.tables.numbers import naming_lines
 from transduce.app.tables.row_draws import PartScan, RowDraw
+from transduce.app.tables.row_names import naming_rows
 from transduce.conformal import ConformalTransducer, Exchangeability, exchangeability_test
 from transduce.conformal.calibrated_answer import holding_values, name_values, with_values
 from transduce.conformal.shares import ClassShares, shares_of_classes
@@ -195,7 +195,7 @@ def fill_table(table: Any, target: ColumnName, options: Options) -> FillResult:
     settled = options.for_labels(source.labels)
     if is_sampled(source, settled):
         return _fill_sampled_rows(source, target, options)
-    with naming_lines(source.lines):
+    with naming_rows(source.row_names):
         return _fill_all_rows(source, options, settled)
 
 
@@ -619,7 +619,8 @@ def fit_sample(
     classes = classes_of_sample(labels, held.labels, options)
     rows = replace(inside, frame=inside.frame.reset_index(drop=True), labels=labels)
     n_others = roles.n_unlabelled - len(roles.sampled)
-    fit = fit_rows(rows, options_of_sample(labels, settled), n_others, classes)
+    with naming_rows(source.names_of_sample(roles)):
+        fit = fit_rows(rows, options_of_sample(labels, settled), n_others, classes)
     diagnosis = Diagnosis(fit, settled)
     later = FittedFill.calibrate(fit, diagnosis.calibration, held, options)
     return SampleFit(fit, later, roles, labels, extremes, diagnosis)
@@ -670,7 +671,7 @@ def _fill_sampled_rows(source: FrameSource, target: ColumnName, options: Options
     """Fit to a sample of a table in memory, and answer its other rows one by one."""
     sample = fit_sample(source, target, options)
     roles = sample.roles
-    order = np.concatenate([roles.visible[:, 1], roles.sampled[:, 1]])
+    order = roles.seen[:, 1]
     rows = np.setdiff1d(np.flatnonzero(source.labels.missing), order)
     answers = _answer_others(sample.later, options.clean(source.frame), rows)
     inside = replace(sample.fit.answer, rows=order[sample.fit.answer.rows])

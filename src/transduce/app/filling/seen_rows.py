@@ -362,9 +362,8 @@ class SampleOfParts(_SampleOfRows):
     def name_rows(self) -> Sequence[Any]:
         """Return the names in the table's index, or the part and the place in it."""
         # The places in a sample mean nothing to anybody: those in the table do.
-        places = np.concatenate([self.roles.visible, self.roles.sampled])
         return _name_by_index(self.frame) or [
-            self.source.name_row(part, row) for part, row in places.tolist()
+            self.source.name_row(part, row) for part, row in self.roles.seen.tolist()
         ]
 
     def count_rows(self, answer: Answer) -> RowCounts:

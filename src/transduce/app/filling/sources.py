@@ -29,9 +29,9 @@ from transduce.app.tables.columns import (
 from transduce.app.tables.decimal_signs import sign_of_frame
 from transduce.app.tables.formats import Table
 from transduce.app.tables.notes import About, Note, notes_about
-from transduce.app.tables.numbers import naming_lines
 from transduce.app.tables.row_draws import PartScan, RowDraw, draw_roles
 from transduce.app.tables.row_hashes import content_order, labelled_hashes, row_hashes
+from transduce.app.tables.row_names import RowNames, naming_rows
 from transduce.app.tables.vectors import to_pandas
 from transduce.app.tables.whole_numbers import with_all_digits
 from transduce.conformal.designs import most_calibration
@@ -105,7 +105,7 @@ class FrameSource(_Source):
         else:
             cells = ColumnReading(prefer=sign_of_frame(frame))
         lines = table.lines if isinstance(table, Table) else None
-        with naming_lines(lines):
+        with naming_rows(RowNames.of_lines(lines)):
             labels = read_target(known, target, cells=cells, **options.reading_of(target))
         check_names(frame, labels, **options.new_columns)
         if not isinstance(table, Table):
@@ -162,8 +162,20 @@ class FrameSource(_Source):
         self, roles: RowDraw, target: ColumnName, options: Options
     ) -> tuple[FrameSource, FrameSource]:
         """Return the rows that the fit sees and those kept from it, in the order of the draw."""
-        inside = np.concatenate([roles.visible[:, 1], roles.sampled[:, 1]])
-        return self.at(inside), self.at(roles.calibration[:, 1])
+        return self.at(roles.seen[:, 1]), self.at(roles.calibration[:, 1])
+
+    @property
+    def row_names(self) -> RowNames:
+        """What messages call the rows: lines of the file, or rows counted from 1."""
+        return RowNames.of_lines(self.lines)
+
+    def names_of_sample(self, roles: RowDraw) -> RowNames:
+        """Return what messages call the rows that the fit sees."""
+        return self.row_names.at(roles.seen[:, 1])
+
+    def name_row(self, part: int, row: int) -> str:
+        """Return what to call a row, counted from 0."""
+        return self.row_names.name([row])
 
     def add_columns(self, new: pd.DataFrame, table: Any = None) -> Any:
         """Return the table, which may have new columns already, with new columns after its own."""
@@ -266,6 +278,11 @@ class PartSource(_Source):
         """Return what to call a row of a part, both counted from 0."""
         return f"partition {part + 1}, row {row + 1}"
 
+    def names_of_sample(self, roles: RowDraw) -> RowNames:
+        """Return what messages call the rows that the fit sees."""
+        places = roles.seen
+        return RowNames(names=lambda row: self.name_row(*places[row].tolist()))
+
     def scan(self, target: ColumnName, options: Options) -> list[PartScan]:
         """Return what a draw needs to know of each part."""
         return self.each("reading", _scan_frames, [(target, options, self.words)] * len(self.parts))
@@ -322,6 +339,9 @@ class Source(Protocol):
         self, roles: RowDraw, target: ColumnName, options: Options
     ) -> tuple[FrameSource, FrameSource]:
         """Return the rows that the fit sees, and those that are kept from it."""
+
+    def names_of_sample(self, roles: RowDraw) -> RowNames:
+        """Return what messages call the rows that the fit sees."""
 
 
 def _scan_frames(about: tuple[Any, Options, bool], frames: Iterable[pd.DataFrame]) -> PartScan:

@@ -17,6 +17,7 @@ from transduce.app.labelling.graph_features import GraphFeatures
 from transduce.app.labelling.row_map import RowMap, draw_map
 from transduce.app.labelling.table import LabelTable
 from transduce.app.tables.features import reduce_words, vectorize
+from transduce.app.tables.row_names import RowNames, naming_rows
 from transduce.core.computing import stage
 from transduce.core.types import AnyArray, Array, ColumnName
 from transduce.methods.spectral_graph import (
@@ -67,16 +68,17 @@ def prepare(
     """
     left_out = columns_left_out_of_labelling(table.frame, table.target, ignore)
     ignore = [*ignore, *(str(column.name) for column in left_out)]
-    features = vectorize(
-        table.frame,
-        table.target,
-        ignore=ignore,
-        text=text,
-        number=number,
-        prefer=table.prefer,
-        random_state=seed,
-        folder=table.folder,
-    )
+    with naming_rows(RowNames.of_lines(table.lines)):
+        features = vectorize(
+            table.frame,
+            table.target,
+            ignore=ignore,
+            text=text,
+            number=number,
+            prefer=table.prefer,
+            random_state=seed,
+            folder=table.folder,
+        )
     is_text = features.columns["kind"] == "text"
     texts = features.columns.loc[is_text, "name"].tolist()
     words = None

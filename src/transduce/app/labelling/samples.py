@@ -10,12 +10,14 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pandas as pd
 
 from transduce.app.labelling.journal import Event, Journal, pack, unpack
 from transduce.app.labelling.table import LabelTable
+from transduce.core import checks
 from transduce.core.types import AnyArray, Mask
 from transduce.core.words import counted
 from transduce.population.checks import CheckedRows
@@ -48,6 +50,13 @@ class SampleRequest:
     by: tuple[str, ...]
     number: int = 100
     allocation: Allocation = "neyman"
+
+    def __post_init__(self) -> None:
+        checks.check_list("by", self.by)
+        if not self.by:
+            raise ValueError("by is empty: name the column of predicted classes.")
+        checks.check_whole("number", self.number, least=1)
+        checks.check_choice("allocation", self.allocation, get_args(Allocation))
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,6 +22,7 @@ from transduce.app.report.filled_column import RowCounts
 from transduce.app.tables.columns import Target
 from transduce.app.tables.features import Features, vectorize
 from transduce.app.tables.notes import About, notes_about
+from transduce.app.tables.row_names import naming_rows
 from transduce.conformal.calibrated_answer import with_values
 from transduce.core.answer import Answer, Regions
 from transduce.core.computing import stage
@@ -98,17 +99,18 @@ class SessionFill:
     def _features(self) -> Features:
         """The features of the rows, in the order of the table, where no fill has read them."""
         options = self.options
-        return vectorize(
-            options.clean(self.source.frame),
-            self.labels.name,
-            text=options.text,
-            number=options.number,
-            id=options.id,
-            random_state=options.random_state,
-            ignore=options.no_features(self.labels.name),
-            folder=options.pictures or self.source.pictures,
-            **options.reading,
-        )
+        with naming_rows(self.source.row_names):
+            return vectorize(
+                options.clean(self.source.frame),
+                self.labels.name,
+                text=options.text,
+                number=options.number,
+                id=options.id,
+                random_state=options.random_state,
+                ignore=options.no_features(self.labels.name),
+                folder=options.pictures or self.source.pictures,
+                **options.reading,
+            )
 
     def _columns(self) -> pd.DataFrame:
         """Return what was done to each column; one that marks the draws is not in the table."""

@@ -116,11 +116,18 @@ class LabelTable:
             return read_numbers(signed, cells.prefer).decimal
         return None
 
+    @property
+    def lines(self) -> Sequence[int] | None:
+        """The lines of the file on which rows begin; None if it has none."""
+        if self.source is None:
+            return None
+        return self.source.lines
+
     def line_of(self, row: int) -> int | None:
         """Return the line of the file on which a row begins; None if it has none."""
-        if self.source is None or self.source.lines is None:
+        if self.lines is None:
             return None
-        return self.source.lines[row]
+        return self.lines[row]
 
     def cells(self, row: int) -> list[Cell]:
         """Return the values of a row that are shown."""

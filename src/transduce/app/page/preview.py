@@ -53,6 +53,7 @@ from transduce.app.tables.numbers import (
     sentinels,
     units_in,
 )
+from transduce.app.tables.row_names import RowNames, naming_rows
 from transduce.app.tables.spellings import alike_spellings
 from transduce.conformal.designs import Chance, labels_needed
 from transduce.conformal.exchangeability import exchangeability_test
@@ -114,6 +115,11 @@ class Preview:
         self._suiting: dict[tuple[ColumnName, str], bool] = {}
 
     @property
+    def _row_names(self) -> RowNames:
+        """What notes call the rows that are looked at."""
+        return RowNames.of_lines(self.table.lines).at(self._places)
+
+    @property
     def frame(self) -> pd.DataFrame:
         """All rows."""
         return self.table.frame
@@ -150,13 +156,14 @@ class Preview:
         with self._lock:
             if key not in self._features:
                 own: dict[str, Any] = {"text": [name] * text, "number": [name] * number}
-                self._features[key] = vectorize(
-                    choices.options().clean(self._some[[name]]),
-                    folder=self.table.folder,
-                    prefer=self.table.prefer,
-                    **own,
-                    **choices.options().reading,
-                )
+                with naming_rows(self._row_names):
+                    self._features[key] = vectorize(
+                        choices.options().clean(self._some[[name]]),
+                        folder=self.table.folder,
+                        prefer=self.table.prefer,
+                        **own,
+                        **choices.options().reading,
+                    )
             return self._features[key]
 
     def column(self, name: ColumnName, choices: Choices) -> dict[str, Any]:

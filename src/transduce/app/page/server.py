@@ -749,19 +749,24 @@ class OpenServer:
             self._open_labelling(classes=[], mode=None)
             session = self.label.session
             assert session is not None
-            if kind == "random":
-                rows = lists.draw_rows(session, number)
-            else:
-                rows = [row for row in session.settings.first if session.state.pool[row]][:number]
-            if not rows:
-                raise ValueError("Fill the table first: then it is known which rows would help.")
-            target = str(self.workspace.saved.choices.target)
-            taken = lists.TakenList(target, kind, rows)
-            folder = self.workspace.computed
-            make_folder(folder, private=True)
-            frame = self.preview.original.frame
-            lists.write_taken(folder, frame, session, taken, [self.workspace.path])
-            self._end_labelling()
+            try:
+                self._write_list(session, kind, number)
+            finally:
+                self._end_labelling()
+
+    def _write_list(self, session: Session, kind: str, number: int) -> None:
+        if kind == "random":
+            rows = lists.draw_rows(session, number)
+        else:
+            rows = [row for row in session.settings.first if session.state.pool[row]][:number]
+        if not rows:
+            raise ValueError("Fill the table first: then it is known which rows would help.")
+        target = str(self.workspace.saved.choices.target)
+        taken = lists.TakenList(target, kind, rows)
+        folder = self.workspace.computed
+        make_folder(folder, private=True)
+        frame = self.preview.original.frame
+        lists.write_taken(folder, frame, session, taken, [self.workspace.path])
 
     async def _returned(self, request: Request) -> Response:
         """Look through a list that came back; nothing is taken yet."""

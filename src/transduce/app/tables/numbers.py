@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
-from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -16,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from transduce.app.tables import amounts
+from transduce.app.tables.row_names import MOST_NAMED, current_row_names
 from transduce.app.tables.whole_numbers import holds_equal_numbers
-from transduce.core.computing import setting
 from transduce.core.types import AnyArray, Array, ColumnName, Mask
 from transduce.core.words import counted, option, quoted
 
@@ -68,7 +66,6 @@ _LIMITS = (
     "cell was read as the limit that it names, with a feature that says so",
     "cells were read as the limit that each names, with a feature that says so",
 )
-_MOST_NAMED = 5
 MOST_ALIKE = 3  # groups of spellings that are named in a note
 MOST_UNITS = 3  # of numbers in text; more are hardly units
 # Numbers with a unit and those without one are taken for different units if the one are so many
@@ -683,36 +680,17 @@ def _plain(column: pd.Series) -> pd.Series:
     return column
 
 
-_lines: ContextVar[Sequence[int] | None] = ContextVar("transduce_lines", default=None)
-
-
-def naming_lines(lines: Sequence[int] | None) -> AbstractContextManager[None]:
-    """Name rows in messages of this block by the lines of their file, if it has lines."""
-    return setting(_lines, lines)
-
-
 def named_cells(cells: Iterable[tuple[str, int]]) -> str:
-    """Return cells with the lines of the file that they are in, or their rows, counted from 1."""
-    lines = _lines.get()
+    """Return cells with the rows that they are in, as `naming_rows` says to call them."""
+    row_names = current_row_names()
     rows: dict[str, list[int]] = {}
     for text, row in cells:
-        rows.setdefault(text, []).append(row + 1 if lines is None else int(lines[row]))
-    first = list(rows.items())[:_MOST_NAMED]
-    named = ", ".join(f"{quoted(text)} ({_rows(where)})" for text, where in first)
-    if len(rows) > _MOST_NAMED:
-        return f"{named}, and {counted(len(rows) - _MOST_NAMED, 'other')}"
+        rows.setdefault(text, []).append(row)
+    first = list(rows.items())[:MOST_NAMED]
+    named = ", ".join(f"{quoted(text)} ({row_names.name(where)})" for text, where in first)
+    if len(rows) > MOST_NAMED:
+        return f"{named}, and {counted(len(rows) - MOST_NAMED, 'other')}"
     return named
-
-
-def _rows(where: list[int]) -> str:
-    """Return rows, or lines, in words; of very many the first."""
-    word = "row" if _lines.get() is None else "line"
-    first = [f"{row:,}" for row in sorted(where)[:_MOST_NAMED]]
-    if len(where) > _MOST_NAMED:
-        return f"{word}s {', '.join(first)} and {len(where) - _MOST_NAMED:,} more"
-    if len(first) == 1:
-        return f"{word} {first[0]}"
-    return f"{word}s {', '.join(first[:-1])} and {first[-1]}"
 
 
 def cell_notes(

@@ -33,6 +33,11 @@ class RowDraw:
     n_labelled: int  # in the whole table
     n_unlabelled: int  # in the whole table
 
+    @property
+    def seen(self) -> AnyArray:
+        """The rows that the fit sees, as (part, row)."""
+        return np.concatenate([self.visible, self.sampled])
+
 
 def draw_roles(
     parts: Sequence[PartScan], *, n_calibration: int, n_visible: int, n_sampled: int
