@@ -100,7 +100,7 @@ TEXTS = {
                 ["Max", 50, 15.5, None],
             ]
         ),
-        "sum",
+        "totals",
     ),
     "subtotals.csv": (text_of([NAMES, *blocks()]), "sum up others"),
     "a footnote.csv": (text_of(TABLE) + "* below LOD\n", "totals or notes"),

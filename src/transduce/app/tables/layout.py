@@ -8,14 +8,18 @@ fills its first cell alone, names are texts above data, a total sums or averages
 from __future__ import annotations
 
 import datetime as dt
+import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
 
-from transduce.core.types import Array
+from transduce.app.tables.decimal_signs import sign_of_column, sign_of_table
+from transduce.app.tables.numbers import HOLES, NEARLY, number_of
+from transduce.core.types import AnyArray, Array
 from transduce.core.words import OptionError, counted, option, quoted
 
 Cell = object  # a text, a number, a date, None if it is empty
@@ -24,6 +28,7 @@ Rows = Sequence[Sequence[Cell]]
 MOST_ABOVE = 40  # rows among which the names are looked for
 MOST_BELOW = 40  # rows at the end among which totals and footnotes are looked for
 LOOKED_AT = 200  # rows that tell how wide a table is
+FIRST_CELLS = 10  # of a column, which show whether it holds numbers
 SPARSE = 0.5  # a row with fewer cells than this share of a usual one may be a title
 NEARLY_EQUAL = 1e-6  # relative difference up to which a number is the sum of others
 TOTALS = re.compile(
@@ -41,6 +46,7 @@ FOOTNOTE = re.compile(
 SMALL_SHEET = 20_000  # rows up to which totals are also looked for between the rows
 FEWEST_SUMMED = 3  # rows whose sum or mean a row may be
 FEWEST_DESCRIBED = 3  # columns of numbers above which a row of texts describes them
+_MAYBE_GROUPED = re.compile(r"[^.]*(\.\d{3})*")  # 1.234 may be a thousand
 _NUMBER = re.compile(r"[-+(]?\s*[\d.,'\s]*\d[\d.,'\s]*\s*[%)]?")
 
 
@@ -194,6 +200,11 @@ def is_number(cell: Cell) -> bool:
     return isinstance(cell, int | float) and not isinstance(cell, bool)
 
 
+def _is_filler(cell: Cell) -> bool:
+    """Return whether a cell says in words or signs that it is empty."""
+    return isinstance(cell, str) and cell.strip().lower() in HOLES
+
+
 def _is_name(cell: Cell) -> bool:
     """Return whether a cell may be the name of a column: a text, or a whole number as years are."""
     if isinstance(cell, str):
@@ -221,10 +232,11 @@ def _find_header(rows: Rows, request: LayoutRequest, notes: list[str]) -> Header
         first = start
     elif _is_group_row(rows, first):
         first += 1
-    if first == 0:
-        return _with_second_row(rows, Header(0), notes)
     if first > start and not _looks_like_names(rows, first, width):
         first = start
+    first = _names_below(rows, first)
+    if first == 0:
+        return _with_second_row(rows, Header(0), notes)
     header = Header(first)
     if first > start and _is_group_row(rows, first - 1):
         header = Header(first, groups=first - 1)
@@ -237,6 +249,46 @@ def _find_header(rows: Rows, request: LayoutRequest, notes: list[str]) -> Header
             f"{first + 1}, {were} left out; {option('header', 1)} takes the first row instead."
         )
     return _with_second_row(rows, header, notes)
+
+
+def _names_below(rows: Rows, first: int) -> int:
+    """Return the row with the names: `first`, unless a wider one below names what it leaves open.
+
+    Above a narrow table a title such as ``Period  01.01.2023  31.12.2024`` is nearly as wide.
+    """
+    filled = filled_places(rows[first])
+    n_blank = 0
+    for place in range(first + 1, min(len(rows) - FEWEST_SUMMED, MOST_ABOVE)):
+        wider = filled_places(rows[place])
+        n_blank += not wider
+        texts = [str(rows[place][column]).strip().casefold() for column in wider]
+        is_wider = len(wider) > len(filled) or (len(wider) == len(filled) and wider > filled)
+        is_full = is_wider and _covers_rows(rows, place, wider)
+        if not is_full or len(set(texts)) < len(texts):
+            continue
+        numeric = _numeric_columns(rows, place + 2)  # the row below may have units
+        numeric = [column for column in numeric if column >= wider[0]]
+        all_named = all(_is_name(rows[place][column]) for column in wider)
+        if not all_named or not numeric or not set(numeric) <= set(wider):
+            continue
+        unnamed = [
+            column
+            for column in numeric
+            if not _has_cell(rows[first], column) or not _is_name(rows[first][column])
+        ]
+        if not unnamed and not n_blank:
+            return first
+        if _is_group_row(rows, first) and place == first + 1:
+            return first + 1
+        return place
+    return first
+
+
+def _covers_rows(rows: Rows, place: int, columns: list[int]) -> bool:
+    """Return whether no row below has a cell beside some columns, but for one before them."""
+    below = rows[place + 1 : place + 1 + LOOKED_AT]
+    beside = {column for row in below for column in filled_places(row)} - set(columns)
+    return not beside or (len(beside) == 1 and max(beside) < columns[0])
 
 
 def _count_comments(rows: Rows, width: int) -> int:
@@ -255,13 +307,15 @@ def _count_comments(rows: Rows, width: int) -> int:
 
 
 def _numeric_columns(rows: Rows, start: int) -> list[int]:
-    """Return the columns that hold numbers alone in the rows from `start` on."""
-    below = rows[start : start + 10]
+    """Return the columns whose first cells in the rows from `start` on are numbers, or nearly."""
+    below = rows[start : start + LOOKED_AT]
     width = max(map(len, below), default=0)
     numeric = []
     for column in range(width):
-        cells = [row[column] for row in below if _has_cell(row, column)]
-        if len(cells) >= FEWEST_SUMMED and all(map(is_number, cells)):
+        cells = (row[column] for row in below if _has_cell(row, column))
+        first = list(islice((cell for cell in cells if not _is_filler(cell)), FIRST_CELLS))
+        n_numbers = sum(map(is_number, first))
+        if n_numbers >= FEWEST_SUMMED and n_numbers >= NEARLY * len(first):
             numeric.append(column)
     return numeric
 
@@ -321,7 +375,21 @@ def _is_group_row(rows: Rows, place: int) -> bool:
         return False
     texts = [rows[place][column] for column in filled]
     names = [rows[place + 1][column] for column in below]
+    if _is_key_and_value(rows, place):
+        return False
     return all(map(_is_name, texts)) and all(map(_is_name, names)) and max(filled) <= max(below)
+
+
+def _is_key_and_value(rows: Rows, place: int) -> bool:
+    """Return whether a row holds a line such as ``Study: LIPID-7``, or stands below one."""
+    filled = filled_places(rows[place])
+    start = filled[0] if filled else 0
+    if not filled or filled != list(range(start, start + len(filled))):
+        return False
+    if str(rows[place][start]).strip().endswith(":"):
+        return True
+    above = filled_places(rows[place - 1]) if place > 0 else []
+    return len(above) > 1 and above == list(range(start, start + len(above)))
 
 
 def _with_second_row(rows: Rows, header: Header, notes: list[str]) -> Header:
@@ -368,23 +436,16 @@ def _with_units(rows: Rows, header: Header, notes: list[str]) -> Header:
     place = header.names + 1
     if place + 3 >= len(rows) or not has_value(rows[place]):
         return header
-    below = rows[place + 1 : place + 11]
-    n_numeric = 0
-    n_units = 0
-    n_short = 0
-    for column in filled_places(rows[header.names]):
-        cells = [row[column] for row in below if _has_cell(row, column)]
-        if len(cells) < 3 or not all(map(is_number, cells)):
-            continue
-        unit = rows[place][column] if column < len(rows[place]) else None
-        if isinstance(unit, str) and unit.strip() in _NO_UNIT:
-            continue
-        n_numeric += 1
-        n_short += isinstance(unit, str) and unit.strip() in _SHORT_UNITS
-        n_units += isinstance(unit, str) and _is_unit(unit)
-    if n_units:  # y and a are years beside other units, and answers alone
-        n_units += n_short
-    if not n_numeric or n_units < 0.7 * n_numeric:
+    numeric = _numeric_columns(rows, place + 1)
+    cells = {column: rows[place][column] for column in filled_places(rows[place])}
+    measured = {column: cell for column, cell in cells.items() if not _is_without_unit(cell)}
+    units = [column for column, cell in measured.items() if column in numeric and _is_unit(cell)]
+    short = [column for column, cell in measured.items() if column in numeric and _is_short(cell)]
+    if not units:  # y and a are years beside other units, and answers alone
+        return header
+    n_numeric = sum(column in measured or column not in cells for column in numeric)
+    n_units = len({*units, *short})
+    if n_units < len(measured) and n_units < 0.7 * n_numeric:
         return header
     notes.append(f"Row {place + 1} holds units, not data, and was left out.")
     return header._replace(units=place)
@@ -402,9 +463,19 @@ _SHORT_UNITS = {"y", "a"}
 _NO_UNIT = {"-", "--", "–", "—", "/", "1"}
 
 
-def _is_unit(text: str) -> bool:
-    word = text.strip()
+def _is_unit(cell: Cell) -> bool:
+    if not isinstance(cell, str) or _is_filler(cell):
+        return False
+    word = cell.strip()
     return word in _PLAIN_UNITS or _UNIT.fullmatch(word) is not None
+
+
+def _is_short(cell: Cell) -> bool:
+    return isinstance(cell, str) and cell.strip() in _SHORT_UNITS
+
+
+def _is_without_unit(cell: Cell) -> bool:
+    return isinstance(cell, str) and cell.strip() in _NO_UNIT
 
 
 def _make_names(rows: Rows, header: Header, columns: list[int], notes: list[str]) -> list[str]:
@@ -525,19 +596,24 @@ def _is_note(rows: Rows, first: int, place: int, width: int) -> bool:
         return False
     text = cell.strip()
     is_short = len(filled) < width
+    near = rows[max(place - 20, first) : place]
+    whole = [
+        row
+        for row in near
+        if _has_cell(row, filled[0])
+        and len(filled_places(row)) > SPARSE * width
+        and not _says_total(row)
+    ]
     if is_short and FOOTNOTE.match(text) is not None:
         return True
     if len(filled) > 1:
         is_cut = len(row) < len(rows[place - 1])
+        if text.endswith(":"):  # Date: ... Signature: ...
+            n_alike = sum(str(other[filled[0]]).strip().endswith(":") for other in whole)
+            return n_alike < SPARSE * len(whole)
         return is_short and is_cut and len(text.split()) > 2
     # A row that has nothing but its number, as P31 below P30, is a row with empty cells.
-    column = filled[0]
-    above = [
-        other[column]
-        for other in rows[max(place - 20, first) : place]
-        if _has_cell(other, column) and not _says_total(other)
-    ]
-    return _pattern(text) not in {_pattern(str(other)) for other in above}
+    return _pattern(text) not in {_pattern(str(other[filled[0]])) for other in whole}
 
 
 def _pattern(text: str) -> str:
@@ -548,19 +624,20 @@ def _pattern(text: str) -> str:
 def _is_total(rows: Rows, first: int, place: int) -> bool:
     """Return whether a row sums or averages those above it, or says so beside a blank row."""
     row = rows[place]
-    numbers = _numbers_in(row)
-    if not numbers:
-        return False
     if not _says_total(row):
         return _is_without_label(rows, first, place) and _sums_exactly(rows, first, place)
+    above = [row for row in range(first, place) if has_value(rows[row])]
+    above = [row for row in above if not _says_total(rows[row])]
+    numbers = _numbers_in(rows, place, above)
+    if not numbers:
+        return False
     after_blank = not filled_places(rows[place - 1])
     if after_blank:
         return True
-    above = range(first, place)
     n_matching = 0
     for column, value in numbers.items():
-        values = _values_above(rows, above, column)
-        n_matching += len(values) > 0 and _sums_up(value, values)
+        values = _values_in(rows, above, column)
+        n_matching += len(values) > 0 and _sums_up(value, values, _rounding(row[column]))
     return n_matching >= max(1, len(numbers) // 2)
 
 
@@ -569,56 +646,78 @@ def _says_total(row: Sequence[Cell]) -> bool:
     return isinstance(label, str) and TOTALS.fullmatch(label.strip()) is not None
 
 
-def _numbers_in(row: Sequence[Cell]) -> dict[int, float]:
-    """Return the numbers in a row, by their columns."""
+def _numbers_in(rows: Rows, place: int, others: Sequence[int]) -> dict[int, float]:
+    """Return the numbers in a row, by their columns, written as in the other rows."""
+    row = rows[place]
     numbers = {}
     for column in filled_places(row):
-        value = _as_number(row[column])
+        value = _as_number(row[column], _decimal_sign(rows, [*others[:LOOKED_AT], place], column))
         if value is not None:
             numbers[column] = value
     return numbers
 
 
-def _values_above(rows: Rows, places: Iterable[int], column: int) -> Array:
+def _values_in(rows: Rows, places: Sequence[int], column: int) -> Array:
     """Return the numbers in a column of some rows."""
-    cells = (rows[place][column] for place in places if column < len(rows[place]))
-    values = (_as_number(cell) for cell in cells)
+    cells = [rows[place][column] for place in places if column < len(rows[place])]
+    decimal = _decimal_sign(rows, places[:LOOKED_AT], column)
+    values = (_as_number(cell, decimal) for cell in cells)
     return np.array([value for value in values if value is not None])
+
+
+def _decimal_sign(rows: Rows, places: Sequence[int], column: int) -> str:
+    """Return the decimal sign of a column, "point" or "comma"; others show it if it does not."""
+    texts = _number_texts(rows, places, column)
+    if not any("," in text for text in texts) and not all(map(_MAYBE_GROUPED.fullmatch, texts)):
+        return "point"
+    sign = sign_of_column(texts)
+    if not sign:
+        width = max(len(rows[place]) for place in places)
+        sign = sign_of_table(_number_texts(rows, places, other) for other in range(width))
+    return sign or "point"
+
+
+def _number_texts(rows: Rows, places: Sequence[int], column: int) -> AnyArray:
+    """Return the texts in a column of some rows that are numbers."""
+    cells = [rows[place][column] for place in places if column < len(rows[place])]
+    texts = [cell for cell in cells if isinstance(cell, str) and is_number(cell)]
+    return np.array(texts, dtype=object)
 
 
 def _is_without_label(rows: Rows, first: int, place: int) -> bool:
     """Return whether a row holds numbers alone where those above it begin with texts."""
     row = rows[place]
-    if any(_as_number(row[column]) is None for column in filled_places(row)):
+    if not all(is_number(row[column]) for column in filled_places(row)):
         return False
     column = filled_places(row)[0]
-    above = rows[first : min(place, first + LOOKED_AT)]
-    n_texts = sum(any(isinstance(cell, str) for cell in other[:column]) for other in above)
-    return bool(above) and n_texts == len(above)
+    above = [other for other in rows[first : min(place, first + LOOKED_AT)] if has_value(other)]
+    return bool(above) and all(has_value(other[:column]) for other in above)
 
 
 def _sums_exactly(rows: Rows, first: int, place: int) -> bool:
     """Return whether each number in a row is the sum, or each the mean, of those above it."""
-    numbers = _numbers_in(rows[place])
     if place - first < FEWEST_SUMMED:
         return False
+    above = range(first, place)
+    numbers = _numbers_in(rows, place, above)
     n_sums = 0
     n_means = 0
     for column, value in numbers.items():
-        values = _values_above(rows, range(first, place), column)
+        values = _values_in(rows, above, column)
         if len(values) < FEWEST_SUMMED or value == 0.0:
             return False
-        rounding = 0.5 * 10.0 ** -_n_decimals(rows[place][column]) * (1.0 + 1e-9)
+        rounding = _rounding(rows[place][column])
         total = float(values.sum())
         n_sums += abs(value - total) <= max(1e-9 * abs(total), rounding * (rounding < 0.5))
         n_means += rounding < 0.5 and abs(value - float(values.mean())) <= rounding
     return n_sums == len(numbers) or (n_means == len(numbers) and n_means > 1)
 
 
-def _n_decimals(cell: Cell) -> int:
-    """Return how many digits a number has after its sign."""
+def _rounding(cell: Cell) -> float:
+    """Return by how much a number may be off that was rounded to the digits in its cell."""
     text = repr(cell) if isinstance(cell, float) else str(cell).strip().replace(",", ".")
-    return len(text.partition(".")[2].rstrip("0")) if "e" not in text else 0
+    n_decimals = len(text.partition(".")[2]) if "e" not in text else 0
+    return 0.5 * 10.0**-n_decimals * (1.0 + 1e-9)
 
 
 def _without_names(rows: Rows, header: Header, data: list[int], notes: list[str]) -> list[int]:
@@ -644,11 +743,11 @@ def _without_totals(rows: Rows, data: list[int], notes: list[str]) -> list[int]:
     left_out = []
     began = 0
     for place in candidates:
-        numbers = _numbers_in(rows[place])
+        numbers = _numbers_in(rows, place, others)
         n_before = int(np.searchsorted(others, place))
         blocks = [others[began:n_before], others, others[:n_before]]
         began = n_before
-        if numbers and any(_all_sum_up(rows, block, numbers) for block in blocks):
+        if numbers and any(_all_sum_up(rows, place, block, numbers) for block in blocks):
             left_out.append(place)
     if not left_out:
         return data
@@ -662,13 +761,13 @@ def _without_totals(rows: Rows, data: list[int], notes: list[str]) -> list[int]:
     return [place for place in data if place not in set(left_out)]
 
 
-def _all_sum_up(rows: Rows, block: list[int], numbers: dict[int, float]) -> bool:
+def _all_sum_up(rows: Rows, place: int, block: list[int], numbers: dict[int, float]) -> bool:
     """Return whether every number is the sum, the mean or the like of a column of some rows."""
     if len(block) < FEWEST_SUMMED:
         return False
     for column, value in numbers.items():
-        values = _values_above(rows, block, column)
-        if not len(values) or not _sums_up(value, values):
+        values = _values_in(rows, block, column)
+        if not len(values) or not _sums_up(value, values, _rounding(rows[place][column])):
             return False
     return True
 
@@ -678,13 +777,13 @@ def _note_on_sums(rows: Rows, data: list[int], notes: list[str]) -> None:
     if len(data) <= FEWEST_SUMMED + 1:
         return
     last = data[-1]
-    numbers = _numbers_in(rows[last])
+    numbers = _numbers_in(rows, last, data[:-1])
     sums = []
     for column, value in numbers.items():
-        some = _values_above(rows, data[:-1][:LOOKED_AT], column)
+        some = _values_in(rows, data[:-1][:LOOKED_AT], column)
         if len(some) < FEWEST_SUMMED or abs(value) <= 2.0 * float(np.abs(some).max()):
             continue  # most last rows, without a look at all the others
-        values = _values_above(rows, data[:-1], column)
+        values = _values_in(rows, data[:-1], column)
         if abs(value - float(values.sum())) <= NEARLY_EQUAL * float(np.abs(values).sum()):
             sums.append(column)
     if sums:
@@ -694,8 +793,11 @@ def _note_on_sums(rows: Rows, data: list[int], notes: list[str]) -> None:
         )
 
 
-def _sums_up(value: float, values: np.ndarray) -> bool:
-    """Return whether a number is the sum, the mean, the median or the count of others."""
+def _sums_up(value: float, values: np.ndarray, rounding: float) -> bool:
+    """Return whether a number is the sum, the mean, the median or the count of others.
+
+    A number with digits behind its sign may be rounded to these.
+    """
     candidates = [values.sum(), values.mean(), float(np.median(values)), float(len(values))]
     candidates += [values.min(), values.max()]
     if len(values) > 1:
@@ -703,20 +805,21 @@ def _sums_up(value: float, values: np.ndarray) -> bool:
         candidates += [spread, spread**2, spread / len(values) ** 0.5]
     scale = NEARLY_EQUAL * max(float(np.abs(values).sum()), 1e-300)
     rounded = any(np.isclose(value, candidate, rtol=5e-3) for candidate in candidates)
+    if rounding < 0.5:
+        rounded = rounded or any(abs(value - candidate) <= rounding for candidate in candidates)
     return rounded or any(abs(value - candidate) <= scale for candidate in candidates)
 
 
-def _as_number(cell: Cell) -> float | None:
+def _as_number(cell: Cell, decimal: str) -> float | None:
+    """Return the number in a cell, None if there is none; text has one of the decimal signs."""
     if isinstance(cell, bool) or is_empty(cell):
         return None
     if isinstance(cell, int | float):
         return float(cell)
-    if isinstance(cell, str) and is_number(cell):
-        try:
-            return float(cell.strip().replace(",", ".").replace(" ", ""))
-        except ValueError:
-            return None
-    return None
+    if not isinstance(cell, str) or not is_number(cell):
+        return None
+    value = number_of(cell, decimal)
+    return None if math.isnan(value) else value
 
 
 def _find_columns(rows: Rows, header: tuple[int, ...], data: list[int]) -> list[int]:

@@ -43,7 +43,9 @@ _SIGNS = {"point": ("point", "comma"), "comma": ("comma", "point"), "either": ("
 _GROUPED = re.compile(r"[-+]?[1-9]\d{0,2}(\.\d{3})+|[-+]?\d+")
 _NUMBER = {
     decimal: re.compile(
-        rf"[-+]?(([0-9]+|[1-9][0-9]{{0,2}}({group}[0-9]{{3}})+)?({_SIGN[decimal]}[0-9]*)?"
+        # One number has one sign between its groups: 9 576,219 is no number of nine millions.
+        rf"[-+]?(([0-9]+|[1-9][0-9]{{0,2}}({group})[0-9]{{3}}(\3[0-9]{{3}})*)?"
+        rf"({_SIGN[decimal]}[0-9]*)?"
         rf"|([0-9]+{_SIGN[decimal]}?[0-9]*|{_SIGN[decimal]}[0-9]+)[eE][-+]?[0-9]+)"
     )
     for decimal, group in _GROUP.items()
