@@ -133,7 +133,7 @@ def powers(base, exponent):
 
 
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize("paying", [0.0, 10.0])
+@pytest.mark.parametrize("paying", [0.0, 1e6])
 def test_processes_of_this_machine(monkeypatch, paying):
     """Others start once the work so far shows that they pay; else this process does it all."""
     monkeypatch.setattr(computing, "PAYING", paying)

@@ -54,8 +54,8 @@ def test_an_empty_column_is_labelled_and_another_is_added(browser, papers):
         back(page)
         page.wait(lambda: "grade" in page.text("#targets"))
         assert papers.saved.choices.added == "grade"
+        assert not page.errors()
     assert list(pd.read_csv(papers.path).columns) == ["title", "year", "verdict"]
-    assert not page.errors()
 
 
 def test_cells_that_are_no_numbers_are_one_question_and_one_click(browser, tmp_path):
@@ -133,11 +133,16 @@ def test_predictions_are_checked_blindly_also_after_a_kill(browser, tmp_path):
         running.kill()
 
 
-def test_back_goes_one_step_back_and_looking_writes_nothing(browser, tmp_path):
+@pytest.fixture
+def two_tables(tmp_path):
     for name in ("one.csv", "two.csv"):
         frame = pd.DataFrame({"x": np.arange(30.0), "y": [1.5, 2.5, None] * 10})
         frame.to_csv(tmp_path / name, index=False)
-    with Served(Workspace(tmp_path)) as served:
+    return tmp_path
+
+
+def test_back_goes_one_step_back_and_looking_writes_nothing(browser, two_tables):
+    with Served(Workspace(two_tables)) as served:
         page = OpenPage(browser, served.address)
         page.click_words("one.csv")
         page.read_table()
@@ -145,7 +150,7 @@ def test_back_goes_one_step_back_and_looking_writes_nothing(browser, tmp_path):
         page.wait(lambda: page.button("two.csv"))
         page.click_words("two.csv")
         page.read_table()
-        assert sorted(file.name for file in tmp_path.iterdir()) == ["one.csv", "two.csv"]
+        assert sorted(file.name for file in two_tables.iterdir()) == ["one.csv", "two.csv"]
         page.click_words("y")
         page.click("#to-labels")
         page.wait(lambda: page.find("#view-labels").is_displayed())
@@ -157,4 +162,39 @@ def test_back_goes_one_step_back_and_looking_writes_nothing(browser, tmp_path):
         browser.forward()
         page.wait(lambda: page.find("#view-table").is_displayed())
         assert browser.execute_script("return window.stayed")
-    assert not page.errors()
+        assert not page.errors()
+
+
+def test_a_look_that_was_answered_before_a_click_does_not_undo_it(browser, two_tables):
+    """Its answer comes late, as where a machine is busy, and tells of the list of tables."""
+    with Served(Workspace(two_tables)) as served:
+        page = OpenPage(browser, served.address)
+        page.hold("/open/open")
+        page.click_words("two.csv")
+        page.held("/open/open")
+        page.hold("/open/state", answers=True)
+        page.held("/open/state")
+        page.release("/open/open")
+        page.read_table()
+        page.release("/open/state")
+        browser.execute_async_script("setTimeout(arguments[0])")
+        assert page.find("#view-table").is_displayed()
+        assert page.text("#toasts") == ""
+
+
+def test_back_and_forward_at_once_end_where_the_history_is(browser, two_tables):
+    with Served(Workspace(two_tables)) as served:
+        page = OpenPage(browser, served.address)
+        page.click_words("one.csv")
+        page.read_table()
+        steps = browser.execute_script("return history.length")
+        page.hold("/open/open")
+        browser.back()  # to the tables, of which the program hears late
+        page.held("/open/open")
+        browser.forward()
+        page.release("/open/open")
+        page.wait(lambda: page.asked("/open/open") == 3)
+        page.read_table()
+        assert browser.title == "one.csv · transduce"
+        assert browser.execute_script("return history.length") == steps
+        assert not page.errors()

@@ -147,15 +147,16 @@ class Page:
             "return document.querySelector('#modes [aria-checked=true]').dataset.mode"
         )
 
-    def hold(self, path):
-        """Keep requests to a path waiting until they are released."""
-        self.driver.execute_script(HOLD, path)
+    def hold(self, path, *, answers=False):
+        """Keep requests to a path waiting until they are released, or their answers."""
+        self.driver.execute_script(HOLD, path, answers)
 
-    def held(self, count=1):
-        self.wait(lambda: self.driver.execute_script("return window.held.length") == count)
+    def held(self, path, count=1):
+        number = "return window.holds[arguments[0]].waiting.length"
+        self.wait(lambda: self.driver.execute_script(number, path) == count)
 
-    def release(self):
-        self.driver.execute_script("window.release()")
+    def release(self, path):
+        self.driver.execute_script("window.holds[arguments[0]].release()", path)
 
     def errors(self):
         return [entry["message"] for entry in self.driver.get_log("browser")]
@@ -168,13 +169,17 @@ class Page:
 
 
 HOLD = """
-const fetched = window.fetch;
-window.held = [];
+const [path, answers] = arguments;
+const [fetched, waiting] = [window.fetch, []];
+let on = true;
 window.fetch = async (url, ...rest) => {
-  if (String(url).includes(arguments[0])) await new Promise((go) => window.held.push(go));
-  return fetched(url, ...rest);
+  if (!on || !String(url).includes(path)) return fetched(url, ...rest);
+  const answer = answers ? await fetched(url, ...rest) : null;
+  await new Promise((go) => waiting.push(go));
+  return answer ?? fetched(url, ...rest);
 };
-window.release = () => { window.fetch = fetched; for (const go of window.held) go(); };
+const release = () => { on = false; for (const go of waiting) go(); };
+window.holds = { ...window.holds, [path]: { waiting, release } };
 """
 
 
@@ -284,10 +289,10 @@ def test_modes_and_undo_wait_for_a_request_and_labels_do_not(page):
     page.judge(page.truth, 2)
     page.hold("/api/answer")
     page.press("1")
-    page.held()
+    page.held("/api/answer")
     page.press("2", "u", "l", "a")  # the label would be of a row that nobody has seen yet
     assert (page.labelled(), page.mode()) == (2, "find")
-    page.release()
+    page.release("/api/answer")
     page.wait(lambda: page.mode() == "audit")
     assert page.text("#why").startswith("Random draw 1.")
     assert page.labelled() == 2
@@ -448,9 +453,9 @@ def test_search_by_keyboard(page):
     page.driver.switch_to.active_element.send_keys("apple")
     page.wait(lambda: page.text("#search-count") == "15 rows.")
     page.driver.switch_to.active_element.send_keys(Keys.ENTER)
-    page.held()
+    page.held("/api/row/")
     assert page.driver.find_elements(By.CSS_SELECTOR, "dialog[open]")  # while the row is on its way
-    page.release()
+    page.release("/api/row/")
     page.no_dialog()
     # At once: with the dialog gone, keys label the row that was found.
     assert page.truth[page.row()] == "yes"

@@ -233,8 +233,8 @@ def test_a_number_typed_just_before_the_fill_counts_and_a_refused_box_is_not_tic
         page.find("#minimum").send_keys("1,5")
         page.hold("/open/change")
         page.click("#fill")  # the number is on its way
-        page.held()
-        page.release()
+        page.held("/open/change")
+        page.release("/open/change")
         page.wait(lambda: space.saved.choices.minimum == 1.5)
         page.wait(lambda: page.find("#view-answers").is_displayed())
         assert "another tab" not in page.text("#toasts")

@@ -10,10 +10,12 @@ import re
 import shlex
 import subprocess
 import sys
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from itertools import product
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -36,6 +38,7 @@ import operator
 from tests.app.page.serving import Client, Served
 from transduce.app.page.preview import AnswerRows, Preview, outlook
 from transduce.app.page.run import GivenLabels, Progress, Run, leave, work
+from transduce.app.page.server import OpenServer
 from transduce.app.page.workspace import (
     BOXES,
     CARDS,
@@ -946,13 +949,45 @@ def test_names_that_are_not_utf8_do_no_harm(tmp_path):
         assert client.post("/open/open", {"name": "t.csv"}).status == 200
 
 
-def test_a_forecast_is_an_event_and_no_name_of_a_stage():
-    progress = Progress("running", began=time.time())
+def test_a_table_that_is_closed_while_another_tab_looks_is_seen_whole_or_not(tmp_path, monkeypatch):
+    (tmp_path / "t.csv").write_text("x\n1\n")
+    space = Workspace(tmp_path, "t.csv")
+    closing = threading.Thread(target=space.open, args=(None,))
+
+    def close_meanwhile(card):
+        if closing.ident is None:
+            closing.start()
+            closing.join(0.2)
+        return asdict(card)
+
+    monkeypatch.setattr("transduce.app.page.server.asdict", close_meanwhile)
+    state = OpenServer(space).state()
+    closing.join()
+    assert (state["table"], state["revision"]) == ("t.csv", 0)
+    assert OpenServer(space).state()["table"] is None
+
+
+def test_a_table_that_is_deleted_while_all_are_listed_is_not_listed(tmp_path, monkeypatch):
+    for name in ("gone.csv", "here.csv"):
+        (tmp_path / name).write_text("x\n1\n")
+
+    def delete_one(path):
+        if path.name == "gone.csv":
+            path.unlink()
+        return False
+
+    monkeypatch.setattr("transduce.app.page.workspace.is_journal", delete_one)
+    assert [table["name"] for table in Workspace(tmp_path).tables()] == ["here.csv"]
+
+
+def test_a_forecast_is_an_event_and_no_name_of_a_stage(monkeypatch):
+    monkeypatch.setattr("transduce.app.page.run.time", SimpleNamespace(time=lambda: 100.0))
+    progress = Progress("running", began=98.0)
     progress.hear({"stage": "forecast: 7 s", "share": 1.0})
     assert progress.forecast is None
     assert progress.stages == {"forecast: 7 s": 1.0}
     progress.hear({"forecast": 7.0})
-    assert progress.forecast == pytest.approx(7.0, abs=1.0)
+    assert progress.forecast == 9.0
     assert progress.stages == {"forecast: 7 s": 1.0}
 
 

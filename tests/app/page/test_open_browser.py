@@ -89,7 +89,8 @@ class OpenPage(Page):
         self.press(lambda: self.button(words))
 
     def read_table(self):
-        self.wait(lambda: self.driver.find_elements(By.CSS_SELECTOR, "#preview tbody tr"))
+        """Wait until the open table is read and its rows are shown, not those of the one before."""
+        self.wait(lambda: self.find("#preview tbody tr").is_displayed())
 
     def see_ways(self):
         """Wait until every way in which labels can come about has its card, with its drawing."""
@@ -202,9 +203,9 @@ def test_no_button_moves_from_under_the_mouse(browser, table):
         page.click("#close-table")
         page.hold("/open/preview")
         page.click_words("other.csv")
-        page.held()
+        page.held("/open/preview")
         assert not page.find("#to-labels").is_displayed()  # the columns are to stand above it
-        page.release()
+        page.release("/open/preview")
         page.read_table()
         assert page.find("#to-labels").is_displayed()
         page.click("#close-table")
@@ -212,19 +213,19 @@ def test_no_button_moves_from_under_the_mouse(browser, table):
         page.read_table()
         page.hold("/open/change")
         page.click("#to-labels")
-        page.held()
+        page.held("/open/change")
         first, looks = page.wait(lambda: page.find("#ways button")), page.asked("/open/state")
         page.wait(
             lambda: page.asked("/open/state") > looks
         )  # which tells of what was before the click
-        page.release()
+        page.release("/open/change")
         page.wait(lambda: page.asked("/open/change"))
         page.hold("/open/outlook")
         assert first.is_displayed()  # it was not drawn again for nothing
         page.click("#ways button")
-        page.held()
+        page.held("/open/outlook")
         at_first = browser.execute_script(place)
-        page.release()
+        page.release("/open/outlook")
         page.wait(
             lambda: "at least 90 %" in page.text("#outlook") and "look alike" in page.text("#test")
         )
@@ -232,9 +233,9 @@ def test_no_button_moves_from_under_the_mouse(browser, table):
         before = browser.execute_script(high)
         page.hold("/open/outlook")
         page.click("#ways .way-box:last-child button")
-        page.held()
+        page.held("/open/outlook")
         assert browser.execute_script(high) >= before
-        page.release()
+        page.release("/open/outlook")
         page.wait(lambda: page.button("Label rows drawn at random"))
         assert browser.execute_script(high) >= before
         first = page.at_rest(lambda: page.find("#ways button"))
@@ -452,7 +453,7 @@ def test_two_tabs_see_each_other(browser, table):
         page.click_words("size")
         page.click("#column-body input")
         page.wait(lambda: "changed in another tab" in page.text("#toasts"))
-        page.release()
+        page.release("/open/state")
         page.wait(lambda: browser.find_elements(By.CSS_SELECTOR, "#preview th.off"))
     assert Saved.read(table / "houses.csv.transduce").choices.ignore == ["kind"]
 

@@ -78,7 +78,7 @@ def test_who_picked_the_rows_answers_two_questions(browser, folder):
         answer(page, "value", "No")
         page.wait(lambda: choices(folder).picked == {"value": False})
         answer(page, "columns", "Yes")
-        shows(page, "#picked-lead", "estimated from them")
+        shows(page, "#picked-lead", "is estimated")
         page.wait(lambda: choices(folder).way == "unknown")
         answer(page, "value", "Yes")
         shows(page, "#picked-lead", "only rows drawn at random")
@@ -89,6 +89,24 @@ def test_who_picked_the_rows_answers_two_questions(browser, folder):
         assert browser.execute_script(CONTRAST) == []
         page.click_words("By chance")
         page.wait(lambda: choices(folder).picked is None and choices(folder).way == "chance")
+        assert not page.errors()
+
+
+def test_two_answers_at_once_are_both_taken(browser, folder):
+    """The second is given before the page has heard of the first."""
+    with served(folder, "clinic.csv") as at:
+        client = Client(at)
+        settle(client, {"target": "dose", "step": "labels"})
+        settle(client, {"picked": {}})
+    with served(folder, "clinic.csv") as at:
+        page = OpenPage(browser, at.address)
+        page.wait(lambda: page.find("input[name=picked-value]").is_displayed())
+        browser.execute_script(
+            "for (const name of ['value', 'columns'])"
+            " document.querySelector(`input[name=picked-${name}][value=No]`).click()"
+        )
+        page.wait(lambda: len(choices(folder).picked) == 2)
+        assert choices(folder).picked == {"value": False, "columns": False}
         assert not page.errors()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -145,15 +146,16 @@ def test_cells_of_a_column_that_is_filled_along_are_asked_about(tmp_path):
         assert "pending" in client.post("/open/fill", about).json()["error"]
 
 
-def test_progress_counts_columns_and_the_forecast_those_to_come():
-    progress = Progress("running", began=0.0)
+def test_progress_counts_columns_and_the_forecast_those_to_come(monkeypatch):
+    monkeypatch.setattr("transduce.app.page.run.time", SimpleNamespace(time=lambda: 100.0))
+    progress = Progress("running", began=98.0)
     progress.hear({"column": "y", "place": 1, "of": 3})
     progress.hear({"forecast": 4.0})
-    first = progress.forecast
+    assert progress.forecast == 2.0 + 3 * 4.0
     progress.hear({"column": "kind", "place": 3, "of": 3})
     progress.hear({"forecast": 4.0})
     assert progress.column == ("kind", 3, 3)
-    assert first - progress.forecast == pytest.approx(8.0, abs=1.0)
+    assert progress.forecast == 2.0 + 4.0
 
 
 @pytest.mark.timeout(400)

@@ -349,9 +349,9 @@ class OpenServer:
             "head": lambda request: self.head(),
             "raw": lambda request: self.raw(),
             "kept": lambda request: self.kept(),
-            "preview": lambda request: self.preview.as_json(self.choices),
-            "outlook": lambda request: outlook(self.preview, self.choices),
-            "test": lambda request: self.preview.compare(self.choices),
+            "preview": lambda request: Preview.as_json(*self.seen()),
+            "outlook": lambda request: outlook(*self.seen()),
+            "test": lambda request: Preview.compare(*self.seen()),
             "answers": lambda request: self.answers_of(request).as_json(),
             "rows": lambda request: self.answers_of(request).page(dict(request.query_params)),
             "row": self._row_of_answers,
@@ -400,7 +400,13 @@ class OpenServer:
 
         With the labels of the labelling page, also how these came about.
         """
-        return self.preview.choices(self.workspace.saved.choices)
+        return self.seen()[1]
+
+    def seen(self) -> tuple[Preview, Choices]:
+        """Return the open table as it is read, and what was said about this one."""
+        with self._lock:  # nobody opens another one meanwhile
+            preview = self.preview
+            return preview, preview.choices(self.workspace.saved.choices)
 
     @property
     def _run(self) -> Run:
@@ -410,9 +416,9 @@ class OpenServer:
     @property
     def preview(self) -> Preview:
         """The open table as it is read; read again where the file has changed."""
-        path = self.workspace.path
-        choices = self.workspace.saved.choices
         with self._lock:
+            path = self.workspace.path
+            choices = self.workspace.saved.choices
             if choices.labels:
                 own = (choices.target, choices.labels)
             else:
@@ -528,7 +534,10 @@ class OpenServer:
 
         The tables, the open one with what was said about it, and how far a fill is.
         """
-        space = self.workspace
+        with self.workspace.unchanged():
+            return self._state(self.workspace)
+
+    def _state(self, space: Workspace) -> dict[str, Any]:
         known: dict[str, Any] = {"folder": space.folder.name or "/", "tables": space.tables()}
         known["table"] = space.name
         known["ways"] = [asdict(card) for card in CARDS.values()]
@@ -537,7 +546,6 @@ class OpenServer:
             return known
         saved = space.saved
         progress = self._run.progress
-        brief = space.computed / RESULT / "brief.json"
         known |= {
             "choices": asdict(saved.choices),
             "revision": saved.revision,
@@ -554,8 +562,8 @@ class OpenServer:
             known["way"] = given.said(saved.choices).way
             known["since"] = given.about_since
         known["filled"] = None
-        if brief.exists():
-            known["filled"] = brief.stat().st_mtime_ns
+        with suppress(FileNotFoundError):  # nothing was filled yet, or the result is being replaced
+            known["filled"] = (space.computed / RESULT / "brief.json").stat().st_mtime_ns
         return known
 
     # -------------------------------------------------------------------------------- what is done

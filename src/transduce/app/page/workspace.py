@@ -10,7 +10,7 @@ import json
 import os
 import threading
 from collections.abc import AsyncIterator, Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -338,23 +338,25 @@ class Workspace:
         """Return the tables in the folder, those first that were open before."""
         found = []
         for path in self.folder.iterdir():
-            table = (
-                files.kind_of(path)[0] is not None
-                and path.is_file()
-                and not path.name.startswith(".")
-            )
-            if table and not is_journal(path):
-                about = path.stat()
-                begun = self._beside(path.name).exists()
-                line = {
-                    "name": path.name,
-                    "bytes": about.st_size,
-                    "changed": about.st_mtime,
-                    "begun": begun,
-                }
-                found.append(line)
+            with suppress(FileNotFoundError):  # somebody deletes it just now
+                if self._is_table(path):
+                    found.append(self._line_of(path))
         found.sort(key=lambda line: (not line["begun"], str(line["name"]).casefold()))
         return found[:MOST_LISTED]
+
+    def _is_table(self, path: Path) -> bool:
+        if path.name.startswith(".") or files.kind_of(path)[0] is None:
+            return False
+        return path.is_file() and not is_journal(path)
+
+    def _line_of(self, path: Path) -> dict[str, Any]:
+        about = path.stat()
+        return {
+            "name": path.name,
+            "bytes": about.st_size,
+            "changed": about.st_mtime,
+            "begun": self._beside(path.name).exists(),
+        }
 
     def pictures(self, most: int = MOST_COUNTED) -> list[str]:
         """Return the pictures in the folder, and in those in it."""
@@ -415,6 +417,10 @@ class Workspace:
 
     def _beside(self, name: str) -> Path:
         return self.folder / f"{name}{ENDING}"
+
+    def unchanged(self) -> AbstractContextManager[Any]:
+        """Let no table be opened, and nothing be said of it, until what is read of it is whole."""
+        return self._lock
 
     @property
     def path(self) -> Path:

@@ -27,7 +27,8 @@ const asked = { of: "0", start: 0, sort: "", down: "0", search: "", status: "", 
 let brief = null;
 let ran = null; // the choices of the fill that is shown
 let shown = null;
-let latest = 0;
+let latest = 0; // of the requests for a page of rows, and for one row
+let latestRow = 0;
 let allColumns = false; // although they do not fit beside each other
 
 // ------------------------------------------------------------------------------------------------ a fill that runs
@@ -76,14 +77,16 @@ export async function drawAnswers(page) {
   } else if (key !== shown) {
     shown = key;
     try {
-      brief = await read(`/open/answers?of=${asked.of}`);
-      if (asked.of === "0") ran = brief.choices;
+      const found = await read(`/open/answers?of=${asked.of}`);
+      if (shown !== key) return;
+      brief = found;
     } catch (error) {
+      if (shown !== key) return;
       shown = null; // so that it is asked for again
       page.failed(error);
       return;
     }
-    if (shown !== key) return;
+    if (asked.of === "0") ran = brief.choices;
     const { trust } = asked; // who asked for this before the fill still does
     Object.assign(asked, { start: 0, sort: "", down: "0", search: "", status: "", trust, tolerance: String(brief.trust.usual ?? ""), relative: "" });
     $("search").value = "";
@@ -344,8 +347,10 @@ function sort(page, key) {
 // ------------------------------------------------------------------------------------------------ one row
 
 async function openRow(page, row) {
+  const mine = (latestRow += 1);
   try {
     const found = await read(`/open/row?row=${row}&of=${asked.of}`);
+    if (mine !== latestRow) return;
     const own = found.known === undefined ? answerOf(found) : shownLabel(found.known);
     $("row-title").textContent = `${capital(words(found.name))}: ${own}`;
     const near = found.neighbours.map(({ label: known }) => shownLabel(known));

@@ -73,7 +73,7 @@ const LONG = 15; // seconds that an error stays, to be read twice
 // What happened, in a line that goes by itself, unless the mouse is on it; that the program has ended stays.
 export function toast(text, kind = "error", seconds = kind === "error" ? LONG : 6) {
   const same = [...$("toasts").children].find((one) => one.firstChild.textContent === text);
-  const found = same ?? make("p", { class: `toast ${kind === "gone" ? "error" : kind}` }, make("span", { text }), make("button", { type: "button", class: "close", "aria-label": "Close", text: "×", onclick: () => found.remove() }));
+  const found = same ?? make("p", { class: `toast ${kind === "gone" ? "error gone" : kind}` }, make("span", { text }), make("button", { type: "button", class: "close", "aria-label": "Close", text: "×", onclick: () => found.remove() }));
   if (!same) $("toasts").append(found);
   clearTimeout(found.timer);
   if (kind !== "gone") leave(found, seconds);
@@ -86,6 +86,11 @@ function leave(line, seconds) {
 
 export function clearToasts() {
   for (const line of [...$("toasts").children]) line.remove();
+}
+
+// The program answers again.
+export function clearGone() {
+  for (const line of $("toasts").querySelectorAll(".gone")) line.remove();
 }
 
 // Notes to be read at leisure: they stand in the page, over nothing else, until somebody closes them.

@@ -11,7 +11,10 @@ const WORDS = {
   copy: ["The copy of the file that was dropped here", "All that was kept of it goes, too."],
 };
 
+let latest = 0;
+
 export async function drawKept(page) {
+  const mine = (latest += 1);
   if (!$("kept").open) {
     fill($("kept-body"));
     return;
@@ -22,6 +25,7 @@ export async function drawKept(page) {
   } catch (error) {
     page.failed(error);
   }
+  if (mine !== latest) return;
   const line = ({ what, name, place: where, bytes: size }, place) => {
     const [words, then] = WORDS[what];
     const sure = () => {

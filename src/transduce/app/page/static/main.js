@@ -149,9 +149,10 @@ async function request(action, body) {
 
 // Show where the session stands, which another tab may have changed.
 async function renew() {
+  const before = model.view;
   try {
     const found = await read("/api/view");
-    if (found.version === model.view.version || document.querySelector("dialog[open]")) return;
+    if (model.view !== before || found.version === before.version || document.querySelector("dialog[open]")) return;
     [model.view, model.looking] = [found, null];
     draw();
   } catch (error) {
@@ -233,10 +234,15 @@ async function watch() {
 
 // ------------------------------------------------------------------------------------------------ looking
 
+let chosen = 0; // how many rows were: what is on its way for one before tells of the past
+
 // The dialog closes when the row is there: a key pressed sooner must not label the row before it.
 async function choose(row) {
+  const mine = (chosen += 1);
   try {
-    model.looking = model.view.proposal?.row === row ? null : await read(`/api/row/${row}`);
+    const found = model.view.proposal?.row === row ? null : await read(`/api/row/${row}`);
+    if (mine !== chosen) return;
+    model.looking = found;
     draw();
     closeDialogs();
     if (model.looking) $("row").focus({ preventScroll: false });

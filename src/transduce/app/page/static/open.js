@@ -2,7 +2,7 @@
 
 import { Gone, post, read, Stale } from "/page/api.js";
 import { answersBegin, drawAnswers } from "/page/answers.js";
-import { $, clearToasts, notes, toast } from "/page/dom.js";
+import { $, clearGone, clearToasts, notes, toast } from "/page/dom.js";
 import { drawTable, drawTables, tableBegin } from "/page/table.js";
 import { drawWays, waysBegin } from "/page/ways.js";
 
@@ -11,8 +11,9 @@ const page = { state: null, step: "table", refusal: "", change, act, settled, go
 const drawing = { table: drawTable, labels: drawWays, answers: drawAnswers };
 let timer = null;
 let lost = false;
-let acts = 0; // a look that began before an act, or ends before it does, tells of the past
+let turns = 0; // acts that began, acts that ended and looks: a look during which one of them came tells of the past
 let acting = 0;
+let travelling = false; // to where the browser's history is
 let queue = Promise.resolve(); // each act knows what the one before it has changed
 
 function failed(error) {
@@ -46,6 +47,7 @@ function draw() {
 function show(state) {
   const before = page.state;
   page.state = state;
+  if (lost) clearGone();
   lost = false;
   if (JSON.stringify(state) === JSON.stringify(before)) return; // what is drawn again can be lost from under the mouse
   if (state.table !== before?.table) {
@@ -57,22 +59,34 @@ function show(state) {
   draw();
 }
 
+const here = () => ({ table: page.state.table, step: page.step });
+const isHere = (place) => !place || (place.table === page.state.table && (place.table === null || place.step === page.step));
+
 // Where the page is goes into the browser's history, so that Back goes one step back.
 function remember() {
-  const place = { table: page.state.table, step: page.step };
   const { state } = window.history;
-  if (state?.table === place.table && state?.step === place.step) return;
-  if (state === null) window.history.replaceState(place, "");
-  else window.history.pushState(place, "");
+  if (travelling || (state?.table === page.state.table && state?.step === page.step)) return;
+  if (state === null) window.history.replaceState(here(), "");
+  else window.history.pushState(here(), "");
 }
 
-async function back(place) {
-  if (!place || !page.state) return;
-  if (place.table !== page.state.table) await act("open", { name: place.table });
-  const there = page.state.table === place.table && place.table !== null;
-  if (there && place.step !== page.step) await go(place.step);
+// After Back or Forward the page goes where the history is, also if that has moved on meanwhile.
+async function travel() {
+  if (travelling || !page.state) return;
+  travelling = true;
+  let arrives = true;
+  while (arrives && !isHere(window.history.state)) arrives = await towards(window.history.state);
+  travelling = false;
+  if (!arrives) window.history.replaceState(here(), ""); // that table is not there any more
 }
 
+async function towards({ table, step }) {
+  if (table !== page.state.table) return act("open", { name: table });
+  await go(step);
+  return true;
+}
+
+// The body may be a function, which is asked once the acts before have changed what they change.
 function act(path, body = {}) {
   const done = queue.then(() => request(path, body));
   queue = done;
@@ -85,17 +99,18 @@ function settled() {
 }
 
 async function request(path, body) {
-  const { state } = page;
-  acts += 1;
+  const { state } = page, asked = typeof body === "function" ? body() : body;
+  turns += 1;
   acting += 1;
   try {
-    show(await post(`/open/${path}`, { table: state.table ?? "", revision: state.revision ?? 0, ...body }));
+    show(await post(`/open/${path}`, { table: state.table ?? "", revision: state.revision ?? 0, ...asked }));
     return true;
   } catch (error) {
     page.refusal = error.message; // for the field that was refused
     failed(error);
     if (!(error instanceof Stale)) return false;
   } finally {
+    turns += 1;
     acting -= 1;
   }
   await look();
@@ -103,8 +118,9 @@ async function request(path, body) {
 }
 
 // Some choices change: written to disk when this is done, or refused if another tab was quicker.
+// What is added to a list of choices, or taken from it, is a function of the choices that the clicks before have made.
 async function change(changes) {
-  return act("change", { changes });
+  return act("change", () => ({ changes: typeof changes === "function" ? changes(page.state.choices) : changes }));
 }
 
 async function go(step) {
@@ -117,10 +133,11 @@ async function go(step) {
 }
 
 async function look() {
-  const began = acts;
+  const began = turns;
   try {
     const found = await read("/open/state");
-    if (began !== acts || acting) return;
+    if (began !== turns || acting) return;
+    turns += 1;
     const other = page.state && (found.table !== page.state.table || found.revision > page.state.revision);
     show(found);
     if (other) toast("Another tab has changed this; here it is.", "note", 5);
@@ -129,11 +146,11 @@ async function look() {
   }
 }
 
-// Other tabs, files and a fill that runs: the page looks now and then.
+// Other tabs, files and a fill that runs: the page looks now and then, also for a program that did not answer.
 function watch() {
   clearTimeout(timer);
   timer = setTimeout(async () => {
-    if (!document.hidden && !lost) await look();
+    if (!document.hidden) await look();
     watch();
   }, page.state?.run?.state === "running" ? 700 : 2500);
 }
@@ -161,7 +178,7 @@ async function begin() {
     dialog.append(close);
     dialog.addEventListener("click", (event) => { if (event.target === dialog) dialog.close(); });
   }
-  window.addEventListener("popstate", (event) => back(event.state));
+  window.addEventListener("popstate", travel);
   tableBegin(page);
   waysBegin(page);
   answersBegin(page);

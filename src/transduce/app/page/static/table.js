@@ -90,6 +90,7 @@ export async function drawTable(page) {
       if (seen !== key) return;
       found = { table: state.table, ...preview };
     } catch (error) {
+      if (seen !== key) return;
       seen = null; // so that it is asked for again
       $("table-lead").textContent = error.message;
       $("table-lead").classList.add("bad");
@@ -105,7 +106,7 @@ export async function drawTable(page) {
 function wait({ table, tables }) {
   found = null;
   const { bytes: size } = tables.find(({ name }) => name === table) ?? { bytes: 0 };
-  if (size > LARGE) showHead(table);
+  if (size > LARGE) showHead(table, seen);
   $("table-lead").textContent = "Reading the table …";
   fill($("targets"));
   $("to-ways").hidden = true; // its place is known when the columns are
@@ -118,9 +119,9 @@ function wait({ table, tables }) {
 }
 
 // The first rows of a large table at once, as they are written; the rest comes when all of it is read.
-async function showHead(table) {
+async function showHead(table, key) {
   const head = await read("/open/head").catch(() => null);
-  if (found || !head?.names.length || $("table-lead").classList.contains("bad")) return;
+  if (found || seen !== key || !head?.names.length || $("table-lead").classList.contains("bad")) return;
   $("table-fine").textContent = `The first rows of “${table}”. How its columns are read is shown once the whole table has been read.`;
   fill($("preview"), make("thead", {}, make("tr", {}, ...head.names.map((name) => make("th", { scope: "col", class: "plain-head", text: name })))),
     make("tbody", {}, ...head.rows.map((cells) => make("tr", {}, ...cells.map((cell) => make("td", { text: text(cell) }))))));
@@ -165,10 +166,13 @@ function drawBesides(page) {
   $("besides").hidden = !choices.target || !found.targets.includes(choices.target) || !others.length || found.in_parts || choices.labels > 0;
   if ($("besides").hidden) return;
   const all = others.every((name) => choices.besides.includes(name));
-  const toggle = (name) => page.change({ besides: choices.besides.includes(name) ? choices.besides.filter((one) => one !== name) : [...choices.besides, name] });
+  const toggle = (name) => page.change(({ besides }) => ({ besides: toggled(besides, name) }));
   redraw($("besides-list"), ...others.map((name) => option(name, choices.besides.includes(name), () => toggle(name))),
     ...(others.length > 1 ? [make("button", { type: "button", class: "plain", text: all ? "None of them" : `All ${count(others.length)} of them`, onclick: () => page.change({ besides: all ? [] : others }) })] : []));
 }
+
+// A list with a value, or without it if that is in it.
+const toggled = (list, value) => (list.includes(value) ? list.filter((one) => one !== value) : [...list, value]);
 
 // What the lead says of empty cells: some, none, or a column without any value.
 function aboutHoles() {
@@ -243,12 +247,12 @@ const asking = (words, ...buttons) => make("div", { class: "question", role: "gr
 const answer = (text, onclick, look = "plain") => make("button", { type: "button", class: look, text, onclick });
 
 function askAlike(page, { name }, group, after = () => {}) {
-  const { same, apart } = page.state.choices, texts = group.map(([text]) => text);
+  const texts = group.map(([text]) => text);
   const listed = group.map(([text, times]) => `“${text}” (${count(times)})`).join(", ");
-  const call = async (chosen) => { await page.change({ same: [...same, [name, chosen, ...texts.filter((text) => text !== chosen)]] }); after(); };
+  const call = async (chosen) => { await page.change(({ same }) => ({ same: [...same, [name, chosen, ...texts.filter((text) => text !== chosen)]] })); after(); };
   return asking([make("strong", { text: `Is this the same in “${name}”?` }), ` ${listed}`],
     ...texts.slice(0, 3).map((text, place) => answer(`Yes, call it “${text}”`, () => call(text), place ? "plain" : "primary")),
-    answer("No, these differ", async () => { await page.change({ apart: [...apart, [name, ...texts]] }); after(); }));
+    answer("No, these differ", async () => { await page.change(({ apart }) => ({ apart: [...apart, [name, ...texts]] })); after(); }));
 }
 
 function askUnit(page, column) {
@@ -257,8 +261,8 @@ function askUnit(page, column) {
   if (!unit || settled || apart.some(([name, mark]) => name === column.name && mark === "unit")) return [];
   const shown = unit.words.slice(0, 3).map((word) => `“${word}”`).join(", ");
   return [asking([make("strong", { text: `Does the number count in these cells of “${column.name}”?` }), ` ${count(unit.cells)} of them ${unit.cells === 1 ? "has" : "have"} more than a number: ${shown}.`],
-    answer(unit.unit ? `Yes, all are in ${unit.unit}` : "Yes, take the number", () => page.change({ number: [...read, column.name] }), "primary"),
-    answer("No, these cells are empty", () => page.change({ apart: [...apart, [column.name, "unit"]] })))];
+    answer(unit.unit ? `Yes, all are in ${unit.unit}` : "Yes, take the number", () => page.change((choices) => ({ number: [...choices.number, column.name] })), "primary"),
+    answer("No, these cells are empty", () => page.change((choices) => ({ apart: [...choices.apart, [column.name, "unit"]] }))))];
 }
 
 // Cells of the column to be filled that are not what the others are: one click says what they are.
@@ -267,8 +271,8 @@ export function question(page, { column, words: cells, listed, cells: times, lab
   const named = listed.map(([word, often]) => (often > 1 ? `“${word}” (${count(often)})` : `“${word}”`));
   const more = cells.length > listed.length ? ` and ${count(cells.length - listed.length)} others` : "";
   const said = `${count(times)} of the ${count(labels)} values of “${column}” ${times === 1 ? "is" : "are"} not ${what}: ${named.join(", ")}${more}.`;
-  const empty = () => page.change({ missing: [...new Set([...choices.missing, ...cells])] });
-  const numbers = () => page.change({ number: [...choices.number, column], missing: [...new Set([...choices.missing, ...unit.others])] });
+  const empty = () => page.change(({ missing }) => ({ missing: [...new Set([...missing, ...cells])] }));
+  const numbers = () => page.change(({ number: read, missing }) => ({ number: [...read, column], missing: [...new Set([...missing, ...unit.others])] }));
   const rest = unit?.others.length ? ", the others are empty" : "";
   const take = unit && what === "numbers" ? [answer(unit.unit ? `Take the numbers: all are in ${unit.unit}${rest}` : `Take the number in each${rest}`, numbers, "primary")] : [];
   return make("div", { class: "question", role: "group", "aria-label": "A question" },
@@ -342,10 +346,8 @@ function drawColumn(page, name) {
   const { choices } = page.state, column = found.columns.find((one) => one.name === name);
   const has = (list) => choices[list].includes(name);
   const toggle = async (list, value) => {
-    const others = choices[list].filter((one) => one !== value);
     const rival = { text: "number", number: "text" }[list]; // a column is read in one way
-    const changes = { [list]: others.length < choices[list].length ? others : [...others, value], ...(rival ? { [rival]: choices[rival].filter((one) => one !== value) } : {}) };
-    const done = await page.change(changes);
+    const done = await page.change((now) => ({ [list]: toggled(now[list], value), ...(rival ? { [rival]: now[rival].filter((one) => one !== value) } : {}) }));
     await (done ? again(page, name) : drawColumn(page, name)); // a box that was refused is not ticked
     return done;
   };
@@ -368,7 +370,7 @@ function drawColumn(page, name) {
     make("button", { type: "button", class: "plain", "aria-pressed": String(choices.missing.includes(value)), onclick: () => toggle("missing", value), text: choices.missing.includes(value) ? "is empty ✓" : "means empty" })));
   if (column.kind === "category" || choices.case_sensitive) switches.push(option("Capitals make a difference, in every column", choices.case_sensitive, async () => { if (await page.change({ case_sensitive: !choices.case_sensitive })) await again(page, name); }));
   const merged = choices.same.filter(([of]) => of === name).map((group) => make("li", {}, make("span", { class: "value", text: `${group.slice(2).map((text) => `“${text}”`).join(", ")} → “${group[1]}”` }),
-    make("button", { type: "button", class: "plain", text: "Take apart", onclick: async () => { if (await page.change({ same: choices.same.filter((one) => JSON.stringify(one) !== JSON.stringify(group)) })) await again(page, name); } })));
+    make("button", { type: "button", class: "plain", text: "Take apart", onclick: async () => { if (await page.change(({ same }) => ({ same: same.filter((one) => JSON.stringify(one) !== JSON.stringify(group)) }))) await again(page, name); } })));
   const alike = alikeOf(page, column).map((group) => askAlike(page, column, group, () => again(page, name)));
   const spelled = merged.length + alike.length ? [make("h3", { text: "May mean the same" }), ...alike, make("ul", { class: "values" }, ...merged)] : [];
   const other = make("input", { id: "missing-value", autocomplete: "off", maxlength: 80 });

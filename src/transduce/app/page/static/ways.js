@@ -52,16 +52,19 @@ function picture(way) {
 
 // ------------------------------------------------------------------------------------------------ drawing
 
+// What the kinds of the columns rest on: a target may be read in another way.
+const kindsKey = ({ table, choices }) => JSON.stringify([table, choices?.target, choices?.task, choices?.missing]);
+
 export async function drawWays(page) {
-  const { table } = page.state;
-  const key = JSON.stringify([table, page.state.choices.target, page.state.choices.task, page.state.choices.missing]); // a target may be read in another way
+  const key = kindsKey(page.state);
   if (kinds?.key !== key) {
     $("to-fill").hidden = true; // its place is known when all above it is drawn
     try {
       const { columns, unfit, in_parts: parts } = await read("/open/preview");
-      if (page.state.table !== table) return;
+      if (kindsKey(page.state) !== key) return;
       kinds = { key, columns, unfit, parts };
     } catch (error) {
+      if (kindsKey(page.state) !== key) return;
       $("labels-lead").textContent = error.message; // in its place, and to stay: nothing else is drawn here
       $("labels-lead").classList.add("bad");
       fill($("ways"));
@@ -88,7 +91,7 @@ export async function drawWays(page) {
   $("reject-box").hidden = kinds.parts; // it asks for all rows at once
   $("conditional").checked = choices.label_conditional;
   if (document.activeElement !== $("reject") && !refused($("reject"))) $("reject").value = choices.reject === null ? "" : number(100 * choices.reject);
-  const of = JSON.stringify([table, choices.target]);
+  const of = JSON.stringify([state.table, choices.target]);
   if ($("limits").dataset.of !== of) refuse($("reject"), "");
   if ($("limits").dataset.of !== of) LIMITS.forEach((end) => refuse($(end), "")); // what was refused was of another column
   $("limits").dataset.of = of;
@@ -130,7 +133,7 @@ function columnOf(page, { column: words, kinds: suited }, field = "column") {
 function pickedOf(page) {
   const { picked, way } = page.state.choices;
   const ask = ([name, words]) => make("fieldset", { class: "yes-no" }, make("legend", { class: "fine", text: words }), ...[["Yes", true], ["No", false]].map(([text, answer]) => {
-    const box = make("input", { type: "radio", name: `picked-${name}`, value: text, onchange: () => page.change({ picked: { ...picked, [name]: answer } }) });
+    const box = make("input", { type: "radio", name: `picked-${name}`, value: text, onchange: () => page.change((choices) => ({ picked: { ...choices.picked, [name]: answer } })) });
     box.checked = picked[name] === answer;
     return make("label", {}, box, make("span", { text }));
   }));
@@ -166,10 +169,10 @@ function drawOutlook(page) {
     put($("outlook"), make("p", { class: "fine", text: choices.picked && !choices.way ? "Answer the two questions." : choices.way ? "Choose the column that says so." : "Choose one of these to see what will be guaranteed and what will not." }));
   } else {
     put($("outlook"), make("p", { class: "fine", text: "…" }));
-    read("/open/outlook").then((found) => { if (asked === key) showOutlook(page, found); }, (error) => { put($("outlook"), make("p", { class: "bad", text: asks ? WAITS : error.message })); });
+    read("/open/outlook").then((found) => { if (asked === key) showOutlook(page, found); }, (error) => { if (asked === key) put($("outlook"), make("p", { class: "bad", text: asks ? WAITS : error.message })); });
   }
   put($("test"), make("p", { class: "fine", text: "Rows with and without a value are compared …" }));
-  read("/open/test").then((found) => { if (asked === key) showTest(found); }, (error) => { put($("test"), make("p", { class: "fine", text: asks ? WAITS : error.message })); });
+  read("/open/test").then((found) => { if (asked === key) showTest(found); }, (error) => { if (asked === key) put($("test"), make("p", { class: "fine", text: asks ? WAITS : error.message })); });
 }
 
 function showTest({ differ, perhaps, tested, columns, compared }) {
