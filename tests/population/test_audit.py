@@ -6,7 +6,9 @@ import itertools
 from functools import cache
 
 import numpy as np
+import pandas as pd
 import pytest
+from scipy.stats import hypergeom
 
 from transduce.population import audit_classes, audit_numbers
 from transduce.population.checks import whole_parts
@@ -165,6 +167,99 @@ class TestLimits:
         shares = audit.forecast([50, 100, 300])["share"]
         now = audit.wrong["at_most"].iloc[0] / 980
         assert now > shares.iloc[0] > shares.iloc[1] > shares.iloc[2]
+
+
+class TestRowsCheckedAfterTheDraw:
+    """Somebody draws 5 of 14 rows, checks them, and then checks others because of what they are."""
+
+    N_ROWS = 14
+    N_DRAWN = 5
+
+    def audit_after(self, n_wrong, n_drawn_wrong, chosen, n_chosen, *, drawn_from):
+        truth = np.array(["b"] * n_wrong + ["a"] * (self.N_ROWS - n_wrong), dtype=object)
+        drawn = np.zeros(self.N_ROWS, dtype=bool)
+        drawn[:n_drawn_wrong] = True
+        drawn[n_wrong : n_wrong + self.N_DRAWN - n_drawn_wrong] = True
+        known = np.where(drawn, truth, None)
+        later = np.flatnonzero(~drawn & (truth == chosen))[:n_chosen]
+        known[later] = truth[later]
+        could_be_drawn = np.ones(self.N_ROWS, dtype=bool) if drawn_from else None
+        audit = audit_classes(
+            known, ["a"] * self.N_ROWS, drawn=drawn, drawn_from=could_be_drawn, certainty=0.8
+        )
+        return audit, truth, known
+
+    def missed(self, statement, **how):
+        """Return the largest probability, over all numbers of wrong rows, of a false statement."""
+        worst = 0.0
+        for n_wrong in range(self.N_ROWS + 1):
+            chance = hypergeom(self.N_ROWS, n_wrong, self.N_DRAWN)
+            false = 0.0
+            for n_drawn_wrong in range(self.N_DRAWN + 1):
+                probability = float(chance.pmf(n_drawn_wrong))
+                if probability > 0.0:
+                    false += probability * (
+                        not statement(*self.audit_after(n_wrong, n_drawn_wrong, **how))
+                    )
+            worst = max(worst, false)
+        return worst
+
+    @staticmethod
+    def bound_holds(audit, truth, known):
+        left = pd.isna(known)
+        return np.sum(left & (truth == "b")) <= audit.wrong["at_most"].iloc[0] <= np.sum(left)
+
+    @staticmethod
+    def share_holds(audit, truth, known):
+        if "b" not in audit.shares.index:
+            return True
+        line = audit.shares.loc["b"]
+        return line["lower"] - 1e-12 <= np.mean(truth == "b") <= line["upper"] + 1e-12
+
+    @pytest.mark.parametrize("chosen", ["a", "b"])
+    @pytest.mark.parametrize("n_chosen", [0, 2, 6])
+    def test_statements_hold_whatever_was_chosen(self, chosen, n_chosen):
+        how = {"chosen": chosen, "n_chosen": n_chosen, "drawn_from": True}
+        assert self.missed(self.bound_holds, **how) <= 0.2 + 1e-12
+        assert self.missed(self.share_holds, **how) <= 0.2 + 1e-12
+
+    def test_a_draw_does_not_speak_for_what_others_left(self):
+        how = {"chosen": "a", "n_chosen": 6, "drawn_from": False}
+        assert self.missed(self.bound_holds, **how) > 0.2
+
+    def test_rows_that_could_not_be_drawn_may_all_be_wrong(self):
+        truth = np.array(["a"] * 20 + [None] * 80, dtype=object)
+        audit = audit_classes(
+            truth, ["a"] * 100, drawn=np.arange(100) < 20, drawn_from=np.arange(100) < 70
+        )
+        alone = audit_classes(truth[:70], ["a"] * 70)
+        assert audit.wrong["at_most"].iloc[0] == alone.wrong["at_most"].iloc[0] + 30
+        assert audit.wrong["estimate"].iloc[0] == 0.0
+        lower = alone.shares.loc["a", "lower"] * 70
+        assert audit.shares.loc["a", "lower"] * 100 == pytest.approx(lower)
+        assert audit.shares.loc["a", "upper"] == 1.0
+
+    def test_a_row_that_was_drawn_could_be_drawn(self):
+        with pytest.raises(ValueError, match="at every drawn row"):
+            audit_classes(["a", None], ["a", "b"], drawn_from=[False, True])
+
+
+class TestManyClasses:
+    def test_a_class_may_be_called_as_a_missing_prediction_is(self):
+        truth = ["(no prediction)", "a", None, None]
+        audit = audit_classes(truth, ["(no prediction)", None, "a", "a"])
+        assert audit.wrong["n_wrong"].iloc[0] == 1
+        assert "(no prediction)" in audit.shares.index
+        assert "((no prediction))" in audit.by_prediction.index
+
+    def test_the_most_frequent_ones_have_lines_and_all_count(self):
+        texts = [f"text {row}" for row in range(3000)]
+        predictions = np.array(["often"] * 1000 + texts, dtype=object)
+        truth = np.where(np.arange(4000) % 40 == 0, predictions, None)
+        audit = audit_classes(truth, predictions, most_classes=5)
+        assert audit.wrong[["n_checked", "n_wrong"]].iloc[0].tolist() == [100, 0]
+        assert len(audit.shares) == len(audit.by_prediction) == 5
+        assert "often" in audit.shares.index
 
 
 class TestRefusals:

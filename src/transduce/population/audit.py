@@ -18,6 +18,7 @@ from transduce.population.sample import check_length, read_numbers
 
 ALL_ROWS = "all rows"
 NO_PREDICTION = "(no prediction)"
+MOST_CLASSES = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +61,7 @@ class Audit:
     confusion: pd.DataFrame
     certainty: float
     rows: CheckedRows
-    classes: list[Hashable]
+    classes: list[Hashable]  # all of them, also those without lines
 
     def forecast(self, more: Iterable[int] = (50, 100, 300)) -> pd.DataFrame:
         """Return the bound on wrong rows that is expected after more checks, at the present rate.
@@ -111,14 +112,16 @@ def forecast_wrong(rows: CheckedRows, more: Iterable[int], certainty: float) -> 
     return pd.DataFrame(lines, index=pd.Index(numbers, name="more"))
 
 
-def audit_classes(
+def audit_classes(  # noqa: PLR0913 - settings of a public function
     truth: object,
     predictions: object,
     *,
     by: npt.ArrayLike | None = None,
     strata: object = None,
     drawn: object = None,
+    drawn_from: object = None,
     certainty: float = 0.95,
+    most_classes: int = MOST_CLASSES,
 ) -> Audit:
     """Say how often predicted classes are wrong, and how frequent each class is, exactly.
 
@@ -139,8 +142,15 @@ def audit_classes(
         Which rows were drawn at random to be checked; all checked ones by default. Others are
         known, and say nothing of rows that nobody checked: examples that the predictor has seen,
         say. A drawn row without a label counts as wrong.
+    drawn_from : boolean array-like of shape (n,), optional
+        Which rows could be drawn; by default the drawn ones and those without a label. Name them
+        where rows were checked on purpose after the draw: what chose these may depend on whether
+        they are wrong. Rows without a label that could not be drawn may all be wrong.
     certainty : float, default=0.95
         Of every bound and interval, each by itself.
+    most_classes : int, default=100
+        How many classes get lines of their own, the most frequent ones; wrong rows are counted
+        whatever their class.
 
     Returns
     -------
@@ -161,22 +171,27 @@ def audit_classes(
     [0.46, 0.58]
     """
     certainty = check_share("certainty", certainty)
+    check_whole("most_classes", most_classes, least=1)
     true_cells = read_cells("truth", truth)
     predicted_cells = read_cells("predictions", predictions)
     check_length("predictions", predicted_cells, len(true_cells))
-    predicted_cells = np.where(pd.isna(predicted_cells), NO_PREDICTION, predicted_cells)
-    codes, names = pd.factorize(np.concatenate([predicted_cells, true_cells]), sort=False)
-    rows = make_checked_rows(codes, drawn, strata)
+    cells = np.concatenate([predicted_cells, true_cells])
+    no_prediction = name_of_missing(cells)
+    cells[: len(true_cells)] = np.where(pd.isna(predicted_cells), no_prediction, predicted_cells)
+    codes, names = pd.factorize(cells, sort=False)
+    rows = make_checked_rows(codes, drawn, strata, drawn_from)
     classes = [name.item() if isinstance(name, np.generic) else name for name in names]
-    order = sorted(range(len(classes)), key=lambda code: str(classes[code]))
+    frequent = np.argsort(-np.bincount(codes[codes >= 0]), kind="stable")[:most_classes]
+    order = sorted(frequent.tolist(), key=lambda code: str(classes[code]))
+    found = [code for code in order if classes[code] != no_prediction]
     groups = name_groups(by, len(true_cells))
-    shares = {name: class_shares(rows.at(mask), order, classes, certainty) for name, mask in groups}
+    shares = {name: class_shares(rows.at(mask), found, classes, certainty) for name, mask in groups}
     return Audit(
         wrong=wrong_lines(rows, groups, certainty),
         by_prediction=prediction_lines(rows, order, classes, certainty),
-        shares=class_shares(rows, order, classes, certainty),
+        shares=class_shares(rows, found, classes, certainty),
         group_shares=shares,
-        confusion=confusion_lines(rows, order, classes, certainty),
+        confusion=confusion_lines(rows, order, found, classes, certainty),
         certainty=certainty,
         rows=rows,
         classes=classes,
@@ -225,6 +240,7 @@ def audit_numbers(  # noqa: PLR0913 - settings of a public function
     by: npt.ArrayLike | None = None,
     strata: object = None,
     drawn: object = None,
+    drawn_from: object = None,
     certainty: float = 0.95,
 ) -> NumberAudit:
     """Say how many predicted numbers are off by more than a tolerance, exactly.
@@ -239,7 +255,7 @@ def audit_numbers(  # noqa: PLR0913 - settings of a public function
         By how much a prediction may be off.
     relative : bool, default=False
         Whether the tolerance is a share of the size of the prediction.
-    by, strata, drawn, certainty
+    by, strata, drawn, drawn_from, certainty
         As those of `audit_classes`.
 
     Returns
@@ -265,15 +281,13 @@ def audit_numbers(  # noqa: PLR0913 - settings of a public function
     true_numbers = read_numbers("truth", truth)
     predicted = read_numbers("predictions", predictions)
     check_length("predictions", predicted, len(true_numbers))
-    allowed = np.full(len(predicted), tolerance)
-    if relative:
-        allowed = tolerance * np.abs(predicted)
+    allowed = allowed_errors(predicted, tolerance, relative)
     with np.errstate(invalid="ignore", over="ignore"):
         off = np.abs(true_numbers - predicted)
     is_wrong = ~(off <= allowed)
     true_codes = np.where(np.isnan(true_numbers), -1, is_wrong.astype(np.int64))
     codes = np.concatenate([np.zeros(len(predicted), dtype=np.int64), true_codes])
-    rows = make_checked_rows(codes, drawn, strata)
+    rows = make_checked_rows(codes, drawn, strata, drawn_from)
     groups = name_groups(by, len(predicted))
     sizes = np.where(np.isnan(off), np.inf, off)[rows.drawn]
     return NumberAudit(
@@ -284,6 +298,13 @@ def audit_numbers(  # noqa: PLR0913 - settings of a public function
         certainty=certainty,
         rows=rows,
     )
+
+
+def allowed_errors(predicted: Array, tolerance: float, relative: bool) -> Array:
+    """Return by how much each predicted number (n,) may be off."""
+    if relative:
+        return np.asarray(tolerance * np.abs(predicted))
+    return np.full(len(predicted), tolerance)
 
 
 def upper_quantile(sizes: Array, confidence: float) -> float:
@@ -305,6 +326,14 @@ def read_cells(name: str, values: object) -> AnyArray:
     return cells.where(cells.notna(), None).to_numpy(dtype=object)
 
 
+def name_of_missing(cells: AnyArray) -> str:
+    """Return what to call a missing prediction, so that no class is called the same."""
+    name = NO_PREDICTION
+    while np.any(cells == name):
+        name = f"({name})"
+    return name
+
+
 def name_groups(by: npt.ArrayLike | None, n_rows: int) -> list[tuple[Hashable, Mask]]:
     """Return the rows of each group; a group that is called as all rows are is quoted."""
     if by is None:
@@ -316,7 +345,9 @@ def name_groups(by: npt.ArrayLike | None, n_rows: int) -> list[tuple[Hashable, M
     return groups
 
 
-def make_checked_rows(codes: AnyArray, drawn: object, strata: object) -> CheckedRows:
+def make_checked_rows(
+    codes: AnyArray, drawn: object, strata: object, drawn_from: object
+) -> CheckedRows:
     """Return rows from the codes (2 n,) of predictions and truths; raise a ValueError in words."""
     predicted, true = np.split(np.asarray(codes, dtype=np.int64), 2)
     n_rows = len(true)
@@ -327,10 +358,7 @@ def make_checked_rows(codes: AnyArray, drawn: object, strata: object) -> Checked
         raise ValueError("No row was checked: truth is missing everywhere.")
     is_drawn = checked
     if drawn is not None:
-        marks = np.asarray(drawn)
-        if marks.dtype != bool or marks.shape != (n_rows,):
-            raise ValueError(f"drawn must be True or False for each of the {n_rows} rows.")
-        is_drawn = marks
+        is_drawn = read_row_marks("drawn", drawn, n_rows)
         if not (is_drawn & checked).any():
             raise ValueError("None of the checked rows was drawn at random.")
     stratum_codes = np.zeros(n_rows, dtype=np.int64)
@@ -338,7 +366,20 @@ def make_checked_rows(codes: AnyArray, drawn: object, strata: object) -> Checked
         cells = read_cells("strata", strata)
         check_length("strata", cells, n_rows)
         stratum_codes = pd.factorize(cells, use_na_sentinel=False)[0].astype(np.int64)
-    return CheckedRows(predicted, true, is_drawn, stratum_codes)
+    could_be_drawn = None
+    if drawn_from is not None:
+        could_be_drawn = read_row_marks("drawn_from", drawn_from, n_rows)
+        if (is_drawn & ~could_be_drawn).any():
+            raise ValueError("drawn_from must be True at every drawn row.")
+    return CheckedRows(predicted, true, is_drawn, stratum_codes, drawn_from=could_be_drawn)
+
+
+def read_row_marks(name: str, marks: object, n_rows: int) -> Mask:
+    """Return which rows are marked; raise a ValueError in words."""
+    mask = np.asarray(marks)
+    if mask.dtype != bool or mask.shape != (n_rows,):
+        raise ValueError(f"{name} must be True or False for each of the {n_rows} rows.")
+    return mask
 
 
 # --------------------------------------------------------------------------------------- lines
@@ -381,13 +422,12 @@ def prediction_lines(
 
 
 def class_shares(
-    rows: CheckedRows, order: list[int], classes: list[Hashable], certainty: float
+    rows: CheckedRows, found: list[int], classes: list[Hashable], certainty: float
 ) -> pd.DataFrame:
     """Return the share of each true class among some rows."""
     lines = {}
-    for code in order:
-        if classes[code] != NO_PREDICTION:
-            lines[classes[code]] = share_of_class(rows, code, certainty)
+    for code in found:
+        lines[classes[code]] = share_of_class(rows, code, certainty)
     return pd.DataFrame(list(lines.values()), index=pd.Index(list(lines)))
 
 
@@ -423,7 +463,11 @@ def interval_of_labels_alone(rows: CheckedRows, code: int, certainty: float) -> 
 
 
 def confusion_lines(
-    rows: CheckedRows, order: list[int], classes: list[Hashable], certainty: float
+    rows: CheckedRows,
+    order: list[int],
+    found: list[int],
+    classes: list[Hashable],
+    certainty: float,
 ) -> pd.DataFrame:
     """Return what the truth is where each class was predicted, with exact intervals."""
     lines = []
@@ -431,9 +475,7 @@ def confusion_lines(
         part = rows.at(rows.predicted == predicted)
         if len(part.true) == 0:
             continue
-        for true in order:
-            if classes[true] == NO_PREDICTION:
-                continue
+        for true in found:
             is_class = part.checked & (part.true == true)
             marked = part.count_strata(is_class, doubtful=False)
             fewest, _ = marked.total_interval(certainty)

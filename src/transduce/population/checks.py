@@ -46,6 +46,10 @@ class CheckedRows:
         Number of the stratum of each row; 0 everywhere for a simple random sample.
     drawn_as_one : bool
         Whether strata divide what was drawn as one simple random sample.
+    drawn_from : boolean array of shape (n,) or None
+        Rows that could be drawn: the drawn ones speak for these, and for no others. By default the
+        drawn rows and those without a label. Rows that were checked on purpose since the draw must
+        not leave them: what chose these rows may depend on their labels.
     """
 
     predicted: AnyArray
@@ -53,6 +57,7 @@ class CheckedRows:
     drawn: Mask
     strata: AnyArray
     drawn_as_one: bool = False
+    drawn_from: Mask | None = None
 
     @property
     def checked(self) -> Mask:
@@ -63,6 +68,13 @@ class CheckedRows:
     def unanswered(self) -> Mask:
         """Rows that were drawn and got no label, shape (n,)."""
         return self.drawn & ~self.checked
+
+    @property
+    def represented(self) -> Mask:
+        """Rows that the drawn ones are a random sample of, themselves among them, shape (n,)."""
+        if self.drawn_from is not None:
+            return self.drawn_from
+        return self.drawn | ~self.checked
 
     @property
     def wrong(self) -> Mask:
@@ -79,12 +91,16 @@ class CheckedRows:
 
         Given how many of them were drawn, those are a simple random sample of them.
         """
+        drawn_from = None
+        if self.drawn_from is not None:
+            drawn_from = self.drawn_from[rows]
         return replace(
             self,
             predicted=self.predicted[rows],
             true=self.true[rows],
             drawn=self.drawn[rows],
             strata=self.strata[rows],
+            drawn_from=drawn_from,
         )
 
     def divided_by(self, codes: AnyArray) -> CheckedRows:
@@ -97,22 +113,30 @@ class CheckedRows:
         Drawn rows without an answer are marked too if they are `doubtful`.
         """
         n_strata = int(self.strata.max(initial=0)) + 1
-        # Rows that were checked on purpose are known: they are no part of any stratum.
-        open_rows = self.drawn | ~self.checked
+        # Rows that had a label before the draw are known: they are no part of any stratum.
+        represented = self.represented
         counted = self.drawn & marked & self.checked
         n_doubtful = 0
         if doubtful:
             counted = counted | self.unanswered
             n_doubtful = int(np.sum(self.unanswered))
-        sizes = np.bincount(self.strata[open_rows], minlength=n_strata).tolist()
+        sizes = np.bincount(self.strata[represented], minlength=n_strata).tolist()
         drawn = np.bincount(self.strata[self.drawn], minlength=n_strata).tolist()
         hits = np.bincount(self.strata[counted], minlength=n_strata).tolist()
         strata = tuple(
             Stratum(sizes[h], drawn[h], hits[h]) for h in range(n_strata) if sizes[h] > 0
         )
-        n_known = int(np.sum(marked & self.checked & ~self.drawn))
+        checked_otherwise = self.checked & ~self.drawn
+        checked_later = checked_otherwise & represented
         return MarkedRows(
-            strata, n_known, n_doubtful, int(np.sum(self.unanswered)), self.drawn_as_one
+            strata,
+            n_known=int(np.sum(marked & checked_otherwise & ~represented)),
+            n_doubtful=n_doubtful,
+            n_unanswered=int(np.sum(self.unanswered)),
+            drawn_as_one=self.drawn_as_one,
+            n_later=int(np.sum(checked_later)),
+            n_later_marked=int(np.sum(marked & checked_later)),
+            n_unknown=int(np.sum(~self.checked & ~represented)),
         )
 
 
@@ -121,10 +145,13 @@ class MarkedRows:
     """How many rows are marked (wrong, or of a class), as far as random samples of strata tell."""
 
     strata: tuple[Stratum, ...]
-    n_known: int  # marked rows that were checked on purpose
+    n_known: int  # marked rows that had a label before the draw
     n_doubtful: int = 0  # drawn rows without an answer that count as marked
     n_unanswered: int = 0  # all drawn rows without an answer
     drawn_as_one: bool = False  # strata divide one simple random sample
+    n_later: int = 0  # rows of the strata that were checked on purpose after the draw
+    n_later_marked: int = 0
+    n_unknown: int = 0  # rows without a label that could not be drawn: each may be marked
 
     @property
     def n_drawn(self) -> int:
@@ -134,12 +161,23 @@ class MarkedRows:
     @property
     def n_unchecked(self) -> int:
         """Rows whose truth nobody knows."""
-        return sum(stratum.n_left for stratum in self.strata) + self.n_unanswered
+        return self._n_represented + self.n_unknown
+
+    @property
+    def _n_represented(self) -> int:
+        """Rows whose truth nobody knows, and that the drawn rows speak for."""
+        n_left = sum(stratum.n_left for stratum in self.strata)
+        return n_left + self.n_unanswered - self.n_later
 
     @property
     def n_seen(self) -> int:
         """Marked rows among those that were checked."""
-        return self.n_known + self._n_drawn_marked
+        return self.n_known + self._n_seen_marked
+
+    @property
+    def _n_seen_marked(self) -> int:
+        """Marked rows of the strata that were checked, drawn or not."""
+        return self._n_drawn_marked + self.n_later_marked
 
     @property
     def _n_drawn_marked(self) -> int:
@@ -163,7 +201,8 @@ class MarkedRows:
             if stratum.n_drawn:
                 share = stratum.n_marked / stratum.n_drawn
             estimate += share * stratum.n_left
-        return estimate + self.n_doubtful
+        estimate += self.n_doubtful - self.n_later_marked
+        return min(max(estimate, 0.0), float(self._n_represented)) + mean * self.n_unknown
 
     @property
     def estimated_total(self) -> float:
@@ -173,17 +212,24 @@ class MarkedRows:
     def at_most_unchecked(self, certainty: float) -> int:
         """Return how many of the unchecked rows are marked at most, with a certainty."""
         most = most_marked(self.strata, 1.0 - certainty, drawn_as_one=self.drawn_as_one)
-        return most - self._n_drawn_marked
+        return min(max(most - self._n_seen_marked, 0), self._n_represented) + self.n_unknown
 
     def total_interval(self, confidence: float) -> tuple[int, int]:
         """Return between which numbers of all rows are marked, with a confidence."""
         fewest, most = total_interval(self.strata, confidence, drawn_as_one=self.drawn_as_one)
-        return self.n_known + fewest, self.n_known + most
+        if self.n_later:
+            # What was seen is certain, also where it makes the draw an unlikely one.
+            least = self._n_seen_marked + self.n_doubtful
+            largest = least + self._n_represented - self.n_doubtful
+            fewest, most = max(fewest, least), min(most, largest)
+            fewest, most = min(fewest, largest), max(most, least)
+        return self.n_known + fewest, self.n_known + most + self.n_unknown
 
     def after_more_checks(self, n_more: int) -> MarkedRows:
         """Return what is expected after more checks of the same kind, at the present rates."""
         n_left = sum(stratum.n_left for stratum in self.strata)
-        part = min(n_more / max(n_left, 1), 1.0)
+        n_open = n_left - self.n_later
+        part = min(n_more, n_open) / max(n_left, 1)
         added = whole_parts([part * stratum.n_left for stratum in self.strata])
         expected = []
         for stratum, more in zip(self.strata, added, strict=True):
@@ -228,11 +274,11 @@ def strata_for_class(rows: CheckedRows, code: int) -> CheckedRows:
     """
     if not rows.is_simple:
         return rows
-    open_rows = rows.drawn | ~rows.checked
+    represented = rows.represented
     predicted = rows.predicted == code
-    n_rows = int(np.sum(open_rows))
-    n_predicted = int(np.sum(open_rows & predicted))
-    n_others = int(np.sum(open_rows & ~predicted))
+    n_rows = int(np.sum(represented))
+    n_predicted = int(np.sum(represented & predicted))
+    n_others = int(np.sum(represented & ~predicted))
     n_rarer = min(n_predicted, n_others)
     expected = np.sum(rows.drawn) * n_rarer / max(n_rows, 1)
     if expected < FEWEST_EXPECTED:

@@ -43,6 +43,12 @@ def read_marks(frame: pd.DataFrame, name: ColumnName) -> Mask:
     return words.isin(YES).to_numpy(dtype=bool)
 
 
+def read_drawn_from(frame: pd.DataFrame, name: ColumnName, drawn: Mask) -> Mask:
+    """Return which rows (n,) could be drawn, from a column of probabilities and the drawn rows."""
+    probabilities = pd.to_numeric(frame[name], errors="coerce").to_numpy(dtype=float)
+    return np.asarray(drawn | (np.nan_to_num(probabilities, nan=0.0) > 0.0))
+
+
 def draw_rows(missing: Mask, number: int, seed: int) -> AnyArray:
     """Return the positions (number,) of some rows where a label is missing (n,).
 

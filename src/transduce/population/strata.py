@@ -46,6 +46,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import dataclass
+from functools import lru_cache
 from math import ceil
 
 import numpy as np
@@ -116,6 +117,7 @@ def total_interval(
     return fewest, most_marked(strata, level, drawn_as_one=drawn_as_one)
 
 
+@lru_cache(maxsize=10_000)
 def most_marked(strata: tuple[Stratum, ...], level: float, *, drawn_as_one: bool = False) -> int:
     """Return how many rows are marked at most; wrong with a probability of at most the level.
 

@@ -64,8 +64,17 @@ class TestReading:
         nested = judged.assign(output=[{"label": label} for label in judged["llm"]])
         result = audit(nested.drop(columns="llm"), "gold", "output.label")
         assert result.wrong.equals(audit(judged, "gold", "llm").wrong)
-        with pytest.raises(ValueError, match="has the field 'score'"):
+        with pytest.raises(ValueError, match=r"has the field 'score'\. Fields are 'label'"):
             audit(nested, "gold", "output.score")
+
+    @pytest.mark.parametrize(
+        ("cell", "message"),
+        [({"a": {"label": "x"}}, "such as output.a.label"), (["x", "y"], "such as output.0")],
+    )
+    def test_whole_objects_are_no_predictions(self, judged, cell, message):
+        nested = judged.assign(output=[cell] * 400)
+        with pytest.raises(ValueError, match=message):
+            audit(nested, "gold", "output")
 
     def test_rows_that_the_predictor_has_seen_say_nothing(self, judged):
         seen = judged["gold"].notna() & (np.arange(400) < 200)
@@ -73,6 +82,29 @@ class TestReading:
         others = judged[~seen]
         alone = audit_classes(others["gold"], others["llm"])
         assert result.wrong["at_most"] == alone.wrong["at_most"].iloc[0]
+
+    def test_rows_checked_after_the_draw_do_not_leave_what_it_speaks_for(self, judged):
+        drawn = judged["gold"].notna()
+        frame = judged.assign(gold_random=drawn, gold_random_probability=0.2)
+        plain = audit(frame, "gold", "llm", suspects=0)
+        right = (~drawn).to_numpy() & (np.arange(400) < 200)  # chosen because they are right
+        later = frame.assign(gold=frame["gold"].where(~right, frame["llm"]))
+        result = audit(later, "gold", "llm", suspects=0)
+        assert result.wrong["at_most"] == plain.wrong["at_most"]
+
+    def test_rows_added_after_the_draw_may_all_be_wrong(self, judged):
+        frame = judged.assign(gold_random=judged["gold"].notna(), gold_random_probability=0.2)
+        new = frame.assign(gold=None, gold_random=None, gold_random_probability=np.nan)
+        longer = audit(pd.concat([frame, new.head(50)]), "gold", "llm", suspects=0)
+        plain = audit(frame, "gold", "llm", suspects=0)
+        assert longer.wrong["at_most"] == plain.wrong["at_most"] + 50
+        assert any("50 rows without a check could not be drawn" in note for note in longer.notes)
+
+    def test_an_accent_is_the_same_however_it_was_written(self, judged):
+        composed = judged.assign(llm=judged["llm"].replace("spam", "caf\u00e9"))
+        composed["gold"] = judged["gold"].replace("spam", "cafe\u0301")
+        result = audit(composed, "gold", "llm", suspects=0)
+        assert result.wrong.equals(audit(judged, "gold", "llm", suspects=0).wrong)
 
     def test_columns_of_a_draw_are_found_by_their_names(self, judged):
         strata = judged["llm"]
@@ -145,7 +177,7 @@ class TestSecondFile:
     @pytest.mark.parametrize(
         ("ids", "message"),
         [
-            (["r1", "r1"], "stand in several rows"),
+            (["r1", "r1"], "stands in several rows.*second"),
             (["x1", "x2"], "No 'id' of the checks is in the table"),
             (["r1", None], "has no 'id'"),
         ],
@@ -154,6 +186,41 @@ class TestSecondFile:
         checks = pd.DataFrame({"id": ids, "gold": ["ham", "ham"]})
         with pytest.raises(ValueError, match=message):
             audit(judged.drop(columns="gold"), "gold", "llm", checks=checks, id="id")
+
+    def test_identifiers_that_lost_their_zeros_are_matched_as_numbers(self, judged):
+        frame = judged.assign(id=[f"{row:05d}" for row in range(400)])
+        checks = frame.loc[frame["gold"].notna(), ["id", "gold"]]
+        opened = checks.assign(id=checks["id"].astype(int))  # as a spreadsheet writes them
+        unchecked = frame.drop(columns="gold")
+        result = audit(unchecked, "gold", "llm", checks=opened, id="id", suspects=0)
+        assert result.wrong.equals(audit(judged, "gold", "llm", suspects=0).wrong)
+        assert any("Leading zeros of 'id'" in note for note in result.notes)
+        plain = audit(unchecked, "gold", "llm", checks=checks, id="id", suspects=0)
+        assert not any("zeros" in note for note in plain.notes)
+
+    def test_identifiers_that_only_zeros_tell_apart_are_not_matched_as_numbers(self, judged):
+        frame = judged.drop(columns="gold").assign(id=["07", *map(str, range(7, 406))])
+        checks = pd.DataFrame({"id": ["007", "8"], "gold": ["ham", "ham"]})
+        result = audit(frame, "gold", "llm", checks=checks, id="id")
+        assert result.wrong["n_checked"] == 1
+        assert any("'007'" in note for note in result.notes)
+
+    def test_fields_of_objects_match_too(self, judged):
+        nested = pd.DataFrame(
+            {
+                "sample": [{"id": name} for name in judged["id"]],
+                "output": [{"label": label} for label in judged["llm"]],
+            }
+        )
+        checks = judged.loc[judged["gold"].notna(), ["id", "gold"]]
+        reviews = pd.DataFrame(
+            {
+                "sample": [{"id": name} for name in checks["id"]],
+                "review": [{"gold": label} for label in checks["gold"]],
+            }
+        )
+        result = audit(nested, "review.gold", "output.label", checks=reviews, id="sample.id")
+        assert result.wrong.equals(audit(judged, "gold", "llm").wrong)
 
 
 class TestTwoPeople:
@@ -175,6 +242,25 @@ class TestTwoPeople:
         both = audit(judged.assign(gold2=second), "gold", "llm", second="gold2")
         assert both.agreement.n_both == 0
         assert "No row was checked by both" in both.agreement.statement
+
+    def test_numbers_of_two_people_are_hardly_ever_equal(self):
+        predicted = np.arange(60.0)
+        first = np.where(np.arange(60) < 30, predicted, np.nan)
+        second = first + 0.1
+        second[:3] += 2.0
+        frame = pd.DataFrame({"model": predicted, "paid": first, "paid2": second})
+        both = audit(frame, "paid", "model", second="paid2", tolerance=0.5)
+        assert both.agreement.n_both == 30
+        assert both.agreement.n_differ == both.wrong["n_doubtful"] == 3
+        assert both.wrong["n_wrong"] == 0
+
+    def test_a_prediction_that_one_of_them_finds_wrong_is_in_doubt(self):
+        frame = pd.DataFrame({"model": [0.0] * 20, "paid": 0.45, "paid2": 0.55})
+        some = frame.assign(paid2=frame["paid2"].where(frame.index < 5))
+        both = audit(some, "paid", "model", second="paid2", tolerance=0.5)
+        assert both.wrong["n_doubtful"] == both.agreement.n_differ == 5
+        with pytest.raises(ValueError, match="agree at none of them"):
+            audit(frame, "paid", "model", second="paid2", tolerance=0.5)
 
 
 class TestSuspects:
@@ -282,12 +368,40 @@ class TestRefusals:
             ({"certainty": 1.0}, "certainty"),
             ({"tolerance": -1.0}, "must not be negative"),
             ({"relative": True}, "needs a tolerance"),
-            ({"checks": pd.DataFrame({"id": [], "gold": []})}, "in common as id"),
+            (
+                {"checks": pd.DataFrame({"id": [], "gold": []})},
+                "Name the column that both tables have in common",
+            ),
         ],
     )
     def test_in_a_sentence(self, judged, changes, message):
         with pytest.raises(ValueError, match=message):
             audit(judged, "gold", **{"predictions": "llm", **changes})
+
+    @pytest.mark.parametrize(
+        ("question", "message"),
+        [
+            ({"second": "gold"}, "named as what both people found"),
+            ({"by": "gold"}, "empty at unchecked rows"),
+            ({"by": "text"}, "500 at most"),
+        ],
+    )
+    def test_columns_that_cannot_be_meant(self, judged, question, message):
+        frame = pd.concat([judged, judged]).assign(text=[f"text {row}" for row in range(800)])
+        with pytest.raises(ValueError, match=message):
+            audit(frame, "gold", "llm", **question)
+
+    def test_a_single_column_of_probabilities(self, judged):
+        doubtful = judged.assign(gold=(judged["gold"] == "spam").where(judged["gold"].notna()))
+        doubtful["gold"] = doubtful["gold"].astype(float)
+        with pytest.raises(ValueError, match="one column of probabilities for each class"):
+            audit(doubtful.assign(llm=np.linspace(0.0, 1.0, 400)), "gold", "llm")
+
+    def test_an_infinite_prediction_is_off(self):
+        frame = pd.DataFrame({"model": [1.0, np.inf] * 30, "paid": [1.0] * 30 + [None] * 30})
+        result = audit(frame, "paid", "model", tolerance=0.5)
+        assert result.wrong["n_wrong"] == 15
+        assert result.mean is None
 
     def test_an_empty_table(self):
         with pytest.raises(ValueError, match="no rows"):

@@ -81,6 +81,24 @@ def test_what_is_said_before_the_last_row_is_never_stronger_than_afterwards(judg
     assert is_wrong.sum() <= bounds[-1]
 
 
+def test_rows_labelled_besides_the_draw_do_not_leave_what_it_speaks_for(judged):
+    path, truth = judged
+    table = pd.read_csv(path)
+    table.assign(gold=pd.Series(truth).where(table.index < 20)).to_csv(path, index=False)
+    is_wrong = table["llm"].to_numpy() != truth
+    with begin(path, sample=SampleRequest(("llm",), 40)) as session:
+        sample = session.state.sample
+        exported = sample.columns("gold")
+    drawn = np.flatnonzero(sample.mask)
+    assert not sample.mask[:20].any()
+    before = np.concatenate([np.arange(20), drawn])
+    bound = sample.wrong_at_most(before, before[is_wrong[before]], 0.95)
+    right = np.flatnonzero(~is_wrong & ~sample.mask & (np.arange(N_ROWS) >= 20))[:100]
+    after = np.concatenate([before, right])
+    assert sample.wrong_at_most(after, after[is_wrong[after]], 0.95) == bound
+    assert np.array_equal(exported["gold_random_probability"] > 0.0, np.arange(N_ROWS) >= 20)
+
+
 def test_a_sample_is_kept_in_the_journal_and_exported_for_an_audit(judged, tmp_path):
     path, truth = judged
     with begin(path, sample=SampleRequest(("llm",), 40)) as session:

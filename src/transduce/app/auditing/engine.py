@@ -10,15 +10,23 @@ import pandas as pd
 
 from transduce.app.auditing.question import AuditQuestion, as_columns
 from transduce.app.auditing.reading import LABELLED, AuditColumns, join_checks, read_audit
-from transduce.app.auditing.result import AuditResult, compare_checks, way_out_of_seen
+from transduce.app.auditing.result import Agreement, AuditResult, way_out_of_seen
 from transduce.app.auditing.suspects import OtherColumns, find_suspects
 from transduce.app.tables import files
 from transduce.app.tables.formats import Table
 from transduce.conformal.seen_labels import SeenLabels, find_seen_labels
 from transduce.core.checks import check_whole
 from transduce.core.computing import stage
-from transduce.core.types import AnyArray, Array, ColumnName
-from transduce.population.audit import Audit, NumberAudit, audit_classes, audit_numbers
+from transduce.core.types import AnyArray, Array, ColumnName, Mask
+from transduce.core.words import counted
+from transduce.population.audit import (
+    MOST_CLASSES,
+    Audit,
+    NumberAudit,
+    allowed_errors,
+    audit_classes,
+    audit_numbers,
+)
 
 
 def audit(  # noqa: PLR0913 - settings of a public function
@@ -116,8 +124,15 @@ def audit(  # noqa: PLR0913 - settings of a public function
     agreement = None
     truth = columns.truth
     if columns.second is not None:
-        agreement = compare_checks(columns.truth, columns.second)
-        truth = _labels_of_both(columns)
+        differ = _find_differences(columns, question)
+        both = ~pd.isna(columns.truth) & ~pd.isna(columns.second)
+        agreement = Agreement(int(np.sum(both)), int(np.sum(differ)))
+        truth = _labels_of_both(columns, differ)
+        if pd.isna(truth).all():
+            raise ValueError(
+                f"Two people checked {counted(agreement.n_both, 'row')} and agree at none of them, "
+                "so that no check is left to count: settle together what is right."
+            )
     with stage("bounds") as report:
         audits = _audit_groups(columns, truth, question, report)
     ignore = _columns_of_question(frame, question, id)
@@ -127,6 +142,7 @@ def audit(  # noqa: PLR0913 - settings of a public function
         if suspects > 0:
             named = find_suspects(columns, others, audits[None].rows.wrong, most=suspects)
         seen_labels = _find_seen_labels(columns, others)
+    notes += _about_classes_left_out(audits[None])
     if seen_labels.all_right and not seen_labels.worse_elsewhere:
         notes.append(seen_labels.describe(way_out_of_seen()))
     return AuditResult(
@@ -189,15 +205,41 @@ def _audit_groups(
     return audits
 
 
-def _labels_of_both(columns: AuditColumns) -> AnyArray:
-    """Return what two people found: missing where they differ, either's where one looked."""
+def _about_classes_left_out(audit: Audit | NumberAudit) -> list[str]:
+    """Return a note on classes that are too many to get statements of their own."""
+    if isinstance(audit, NumberAudit) or len(audit.classes) <= MOST_CLASSES:
+        return []
+    return [
+        f"There are {len(audit.classes):,} different classes: shares are given of the "
+        f"{MOST_CLASSES} most frequent ones."
+    ]
+
+
+def _find_differences(columns: AuditColumns, question: AuditQuestion) -> Mask:
+    """Return at which rows (n,) two people differ who both checked them.
+
+    Two numbers are hardly ever equal: they differ if they are further apart than the tolerance, or
+    if one of them makes the prediction wrong and the other does not.
+    """
     first = columns.truth
     second = columns.second
     assert second is not None
-    only_second = pd.isna(first) & ~pd.isna(second)
-    labels = np.where(only_second, second, first)
     both = ~pd.isna(first) & ~pd.isna(second)
-    differ = both & (first != second)
+    if not columns.numeric:
+        return np.asarray(both & (first != second))
+    allowed = allowed_errors(columns.predictions, question.tolerance or 0.0, question.relative)
+    with np.errstate(invalid="ignore"):
+        apart = ~(np.abs(first - second) <= allowed)
+        wrong = [~(np.abs(truth - columns.predictions) <= allowed) for truth in (first, second)]
+    return np.asarray(both & (apart | (wrong[0] != wrong[1])))
+
+
+def _labels_of_both(columns: AuditColumns, differ: Mask) -> AnyArray:
+    """Return what two people found: missing where they differ, either's where one looked."""
+    second = columns.second
+    assert second is not None
+    only_second = pd.isna(columns.truth) & ~pd.isna(second)
+    labels = np.where(only_second, second, columns.truth)
     if columns.numeric:
         return np.where(differ, np.nan, labels)
     agreed = labels.astype(object)
@@ -218,6 +260,7 @@ def _audit(
             by=groups,
             strata=columns.strata,
             drawn=columns.drawn,
+            drawn_from=columns.drawn_from,
             certainty=question.certainty,
         )
     return audit_classes(
@@ -226,6 +269,7 @@ def _audit(
         by=groups,
         strata=columns.strata,
         drawn=columns.drawn,
+        drawn_from=columns.drawn_from,
         certainty=question.certainty,
     )
 

@@ -58,6 +58,17 @@ class AuditQuestion:
                 f"Column {self.target!r} is named as what was predicted and as what was checked: "
                 "name the column that a person filled in as the target."
             )
+        if self.second == self.target:
+            raise ValueError(
+                f"Column {self.target!r} is named as what both people found: the second person "
+                "needs a column of their own."
+            )
+        for name in (self.target, self.second):
+            if name is not None and name in self.by:
+                raise ValueError(
+                    f"Column {name!r} says what was found, and is empty at unchecked rows: name "
+                    "groups that are known at every row."
+                )
         if self.tolerance is not None:
             check_number("tolerance", self.tolerance)
             if self.tolerance < 0:

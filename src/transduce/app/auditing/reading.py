@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections import Counter
 from dataclasses import dataclass, field
 
@@ -10,14 +11,15 @@ import pandas as pd
 
 from transduce.app.auditing.question import AuditQuestion
 from transduce.app.tables import numbers
-from transduce.app.tables.columns import check_columns, check_once
-from transduce.app.tables.nested import read_field
+from transduce.app.tables.columns import check_once
+from transduce.app.tables.nested import has_field, read_field
 from transduce.app.tables.probabilities import Probabilities, as_numbers, read_probabilities
 from transduce.core.types import AnyArray, Array, ColumnName, Mask
 from transduce.core.words import counted, option, quoted
-from transduce.population.draws import read_marks
+from transduce.population.draws import read_drawn_from, read_marks
 
 MOST_CLASSES = 50  # different whole numbers beyond which a column holds amounts, not classes
+MOST_GROUPS = 500
 ROW_NUMBER = "row_number"  # the column of a list that says which row of the table each is
 LABELLED = "_label"  # what the labelling page adds to the name of a column that the table has
 EMPTY = "(empty)"  # what a group is called that has no name
@@ -38,6 +40,8 @@ class AuditColumns:
         How uncertain each prediction says that it is, from 0 to 1, if it says so.
     drawn : boolean array
         Rows that were drawn at random to be checked.
+    drawn_from : boolean array or None
+        Rows that could be drawn, if the table says so.
     strata : array or None
         The stratum that each row belongs to.
     seen : boolean array
@@ -53,6 +57,7 @@ class AuditColumns:
     numeric: bool
     uncertainty: Array | None
     drawn: Mask
+    drawn_from: Mask | None
     strata: AnyArray | None
     seen: Mask
     groups: dict[ColumnName, AnyArray]
@@ -96,12 +101,17 @@ def read_audit(frame: pd.DataFrame, question: AuditQuestion) -> AuditColumns:
             "predictor: their labels say nothing of other rows."
         )
     checked = ~np.asarray(pd.isna(read[1]))
-    drawn, strata = _read_draw(frame, question, checked, notes)
+    drawn, drawn_from, strata = _read_draw(frame, question, checked, notes)
     if not (drawn & checked & ~seen).any() and (drawn & checked).any():
         raise ValueError(
             f"All checked rows are marked in {question.seen!r} as seen by the predictor, so that "
             "they say nothing of the others: check some rows that it has not seen."
         )
+    if drawn_from is None and (seen & ~checked).any():
+        drawn_from = drawn | ~checked
+    if drawn_from is not None:
+        drawn_from = drawn_from & ~seen
+        notes += _about_rows_not_drawn_from(checked, drawn_from)
     return AuditColumns(
         predictions=read[0],
         truth=read[1],
@@ -109,9 +119,10 @@ def read_audit(frame: pd.DataFrame, question: AuditQuestion) -> AuditColumns:
         numeric=numeric,
         uncertainty=uncertainty,
         drawn=drawn & ~seen,
+        drawn_from=drawn_from,
         strata=strata,
         seen=seen,
-        groups={name: class_texts(read_field(frame, name)) for name in question.by},
+        groups={name: _read_groups(frame, name) for name in question.by},
         notes=notes,
     )
 
@@ -212,10 +223,23 @@ def _holds_numbers(columns: list[pd.Series], question: AuditQuestion) -> bool:
     whole = bool(np.all(amounts == np.round(amounts)))
     if whole and len(np.unique(amounts)) <= MOST_CLASSES:
         return False
-    raise ValueError(
+    message = (
         f"Column {question.predictions[0]!r} holds numbers: say by how much one may be off before "
         f"it counts as wrong, with {option('tolerance', 0.5)}."
     )
+    if _are_classes_and_shares(columns[1], amounts):
+        message += (
+            " If it holds the probability of a class, name one column of probabilities for each "
+            "class, or the column of the predicted class."
+        )
+    raise ValueError(message)
+
+
+def _are_classes_and_shares(truth: pd.Series, predicted: Array) -> bool:
+    """Return whether what was found is 0 or 1, and what was predicted lies between them."""
+    if not truth.dropna().isin([0, 1]).all():
+        return False
+    return bool(np.all((predicted >= 0.0) & (predicted <= 1.0)))
 
 
 def _as_classes(
@@ -245,16 +269,19 @@ def _as_classes(
 
 
 def _class_text(cell: object) -> str:
-    """Return a class as text: whole numbers without a point, texts without blanks around them."""
-    if isinstance(cell, float) and cell == round(cell):
+    """Return a class as text: whole numbers without a point, texts without blanks around them.
+
+    Characters that look the same are the same, however an accent was written.
+    """
+    if isinstance(cell, float) and np.isfinite(cell) and cell == round(cell):
         return str(int(cell))
-    return str(cell).strip()
+    return unicodedata.normalize("NFC", str(cell).strip())
 
 
 def _read_draw(
     frame: pd.DataFrame, question: AuditQuestion, checked: Mask, notes: list[str]
-) -> tuple[Mask, AnyArray | None]:
-    """Return which rows were drawn to be checked, and the strata that they were drawn from.
+) -> tuple[Mask, Mask | None, AnyArray | None]:
+    """Return which rows were drawn to be checked, of which others, and from which strata.
 
     Columns that `transduce draw` wrote are found by their names.
     """
@@ -283,10 +310,36 @@ def _read_draw(
                 f"{counted(n_other, 'row')} checked without being drawn are known, and say nothing "
                 "of the others."
             )
+    drawn_from = None
+    if f"{random}_probability" in frame.columns:
+        drawn_from = read_drawn_from(frame, f"{random}_probability", drawn)
     if stratum is None:
-        return drawn, None
+        return drawn, drawn_from, None
     notes.append(f"Rows were drawn from each {stratum!r} by itself.")
-    return drawn, class_texts(read_field(frame, stratum))
+    return drawn, drawn_from, class_texts(read_field(frame, stratum))
+
+
+def _about_rows_not_drawn_from(checked: Mask, drawn_from: Mask) -> list[str]:
+    """Return a note on rows without a check that no draw speaks for."""
+    n_unknown = int(np.sum(~checked & ~drawn_from))
+    if not n_unknown:
+        return []
+    return [
+        f"{counted(n_unknown, 'row')} without a check could not be drawn, or were seen by the "
+        "predictor: the checks say nothing of them, so that each may be wrong."
+    ]
+
+
+def _read_groups(frame: pd.DataFrame, name: ColumnName) -> AnyArray:
+    """Return the group of each row; a ValueError says that there are too many."""
+    groups = class_texts(read_field(frame, name))
+    n_groups = len(pd.unique(groups))
+    if n_groups > MOST_GROUPS:
+        raise ValueError(
+            f"Column {name!r} has {n_groups:,} different values: each is a group with statements "
+            f"of its own, of which there can be {MOST_GROUPS} at most."
+        )
+    return groups
 
 
 def class_texts(column: pd.Series) -> AnyArray:
@@ -308,17 +361,25 @@ def join_checks(
         frame_ids = pd.Series(np.arange(1, len(frame) + 1), index=frame.index)
         id = ROW_NUMBER
     elif id is None:
-        raise ValueError("Name the column that both tables have in common as id.")
+        raise ValueError(
+            "Name the column that both tables have in common, and that tells rows apart, with "
+            f"{option('id')}."
+        )
     else:
-        check_columns(frame, [id])
-        frame_ids = frame[id]
-    for name in (id, wanted[0]):
-        if name not in checks.columns:
-            raise ValueError(f"The table of checks has no column {name!r}.")
+        frame_ids = read_field(frame, id)
+    check_ids = _field_of_checks(checks, id)
+    labels = {wanted[0]: _field_of_checks(checks, wanted[0])}
+    for name in wanted[1:]:
+        if has_field(checks, name):
+            labels[name] = read_field(checks, name)
     keys = frame_ids.map(_class_text, na_action="ignore")
-    check_keys = checks[id].map(_class_text, na_action="ignore")
+    check_keys = check_ids.map(_class_text, na_action="ignore")
     _refuse_repeated("table", id, keys)
     _refuse_repeated("table of checks", id, check_keys)
+    notes = []
+    if _match_as_numbers(keys, check_keys):
+        keys, check_keys = keys.map(_without_zeros), check_keys.map(_without_zeros)
+        notes.append(f"Leading zeros of {id!r} were left out, since only one table has them.")
     places = pd.Series(np.arange(len(checks)), index=check_keys)
     matched = keys.map(places).to_numpy(dtype=float)
     rows = np.flatnonzero(~np.isnan(matched))
@@ -330,11 +391,9 @@ def join_checks(
             f"{quoted(keys.iloc[0])} are examples of each."
         )
     joined = frame.copy(deep=False)
-    notes = [f"{counted(len(found), 'check')} matched by {id!r}."]
-    for name in wanted:
-        if name not in checks.columns:
-            continue
-        cells = checks[name].astype(object).to_numpy()[found]
+    notes.append(f"{counted(len(found), 'check')} matched by {id!r}.")
+    for name, column in labels.items():
+        cells = column.astype(object).to_numpy()[found]
         joined[name], n_replaced = _replace_cells(frame, name, rows, cells)
         if n_replaced:
             notes.append(
@@ -369,6 +428,31 @@ def _replace_cells(
     return pd.Series(column, index=frame.index).infer_objects(), n_replaced
 
 
+def _field_of_checks(checks: pd.DataFrame, name: ColumnName) -> pd.Series:
+    """Return a column or field of the table of checks; a ValueError says that it is theirs."""
+    if not has_field(checks, name):
+        raise ValueError(f"The table of checks has no column {name!r}.")
+    return read_field(checks, name)
+
+
+def _match_as_numbers(keys: pd.Series, check_keys: pd.Series) -> bool:
+    """Return whether identifiers differ in leading zeros only, which one of two tables lost."""
+    if check_keys.isin(set(keys)).all():
+        return False
+    if not all(texts.map(str.isdecimal).all() for texts in (keys, check_keys)):
+        return False
+    numbers = [texts.map(_without_zeros) for texts in (keys, check_keys)]
+    if not all(texts.is_unique for texts in numbers):
+        return False
+    n_plain = int(check_keys.isin(set(keys)).sum())
+    return int(numbers[1].isin(set(numbers[0])).sum()) > n_plain
+
+
+def _without_zeros(digits: str) -> str:
+    """Return the digits of a number without leading zeros."""
+    return digits.lstrip("0") or "0"
+
+
 def _refuse_repeated(what: str, id: ColumnName, keys: pd.Series) -> None:
     """Raise a ValueError if an identifier is missing or stands in two rows."""
     if keys.isna().any():
@@ -376,8 +460,11 @@ def _refuse_repeated(what: str, id: ColumnName, keys: pd.Series) -> None:
         raise ValueError(f"Row {row + 1:,} of the {what} has no {id!r}: every row needs one.")
     repeated = keys[keys.duplicated()]
     if len(repeated):
+        n_repeated = repeated.nunique()
+        verb = "stands" if n_repeated == 1 else "stand"
         examples = ", ".join(map(quoted, repeated.unique()[:MOST_NAMED]))
         raise ValueError(
-            f"{counted(repeated.nunique(), 'identifier')} in column {id!r} of the {what} stand in "
-            f"several rows ({examples}): each row needs one of its own."
+            f"{counted(n_repeated, 'identifier')} in column {id!r} of the {what} {verb} in several "
+            f"rows ({examples}): each row needs one of its own. If two people checked the same "
+            f"rows, give each a column, and name the other one with {option('second')}."
         )

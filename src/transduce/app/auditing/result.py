@@ -17,7 +17,7 @@ from transduce.app.auditing.suspects import Suspects
 from transduce.app.report.jsonable import rough_percent, to_json
 from transduce.conformal.seen_labels import SeenLabels
 from transduce.core.files import write_text
-from transduce.core.types import AnyArray, ColumnName
+from transduce.core.types import ColumnName
 from transduce.core.words import counted, option, percent
 from transduce.population.audit import ALL_ROWS, Audit, NumberAudit, forecast_wrong
 from transduce.population.means import estimate_mean
@@ -139,11 +139,12 @@ class AuditResult:
         certainty = percent(self.question.certainty)
         n_unchecked = int(line["n_unchecked"])
         n_doubtful = int(line["n_doubtful"])
-        checked = (
-            f"{int(line['n_wrong']):,} of the "
-            f"{counted(int(line['n_checked']), 'checked prediction')} "
-            f"{_verb(int(line['n_wrong']))} {self._what_is_wrong}."
-        )
+        n_wrong = int(line["n_wrong"])
+        n_checked = int(line["n_checked"])
+        checked = f"{n_wrong:,} of the {n_checked:,} checked predictions"
+        if n_checked == 1:
+            checked = f"{n_wrong} of 1 checked predictions"
+        checked += f" {_verb(n_wrong)} {self._what_is_wrong}."
         if n_unchecked == 0:
             return f"{checked} Every row was checked."
         if n_doubtful:
@@ -177,7 +178,9 @@ class AuditResult:
     @cached_property
     def mean(self) -> pd.DataFrame | None:
         """The mean of the true numbers over all rows; None of classes."""
-        if not self.columns.numeric or np.isnan(self.columns.predictions).any():
+        if not self.columns.numeric or not np.isfinite(self.columns.predictions).all():
+            return None
+        if np.isinf(self.columns.truth).any():
             return None
         strata = None
         if self.columns.strata is not None:
@@ -361,9 +364,3 @@ def _statements(audit: Audit | NumberAudit, group: object) -> dict[str, object]:
         content["by_prediction"] = audit.by_prediction.rename(index=str).to_dict("index")
         content["confusion"] = audit.confusion.to_dict("records")
     return content
-
-
-def compare_checks(first: AnyArray, second: AnyArray) -> Agreement:
-    """Return how often two people who checked the same rows agree."""
-    both = ~pd.isna(first) & ~pd.isna(second)
-    return Agreement(int(np.sum(both)), int(np.sum(first[both] != second[both])))

@@ -26,6 +26,7 @@ from transduce.app.filling.options import (
     OUTPUT,
     OWN_COLUMNS,
     PANELS,
+    SHARE,
     Kind,
     Option,
 )
@@ -174,7 +175,7 @@ def _parameter(name: str) -> inspect.Parameter:
         kind = Literal[option.kind.choices]
     parser = None
     if option.kind.type is float:
-        parser = _number
+        parser = _share if option.kind in (LEVEL, SHARE) else _number
     if kind is list:
         kind = list[str] | None
         default = None
@@ -205,6 +206,19 @@ def _number(text: Any) -> float:
         return float(with_plain_signs(str(text)))
     except ValueError:
         raise typer.BadParameter(f"{str(text)!r} is not a valid float.") from None
+
+
+def _share(text: Any) -> float:
+    """Return a share of the command line, written as 0.95 or as 95%."""
+    return _share_or_number(str(text))[0]
+
+
+def _share_or_number(text: str) -> tuple[float, bool]:
+    """Return a number, and whether it was written as a percentage."""
+    word = text.strip()
+    relative = word.endswith("%")
+    number = _number(word.removesuffix("%").strip())
+    return (number / 100.0 if relative else number), relative
 
 
 def _checked(word: str, kind: Kind) -> Callable[[Any], Any] | None:
@@ -475,7 +489,9 @@ def estimate_command(  # noqa: PLR0913
     level: Annotated[
         float,
         typer.Option(
-            callback=_checked("--level", LEVEL), help="Confidence level of each interval."
+            parser=_share,
+            callback=_checked("--level", LEVEL),
+            help="Confidence level of each interval.",
         ),
     ] = 0.95,
     joint: Annotated[
@@ -508,14 +524,6 @@ def estimate_command(  # noqa: PLR0913
         return estimate_file(table, target, asked, options)
 
     _run(work, quiet=options["quiet"])
-
-
-def _share_or_number(text: str) -> tuple[float, bool]:
-    """Return a number, and whether it was written as a percentage."""
-    word = text.strip()
-    relative = word.endswith("%")
-    number = _number(word.removesuffix("%").strip())
-    return (number / 100.0 if relative else number), relative
 
 
 @app.command("audit")
@@ -636,13 +644,17 @@ def label(  # noqa: PLR0913
     recall: Annotated[
         float,
         typer.Option(
-            callback=_checked("--recall", LEVEL), help="Share of the wanted rows to find."
+            parser=_share,
+            callback=_checked("--recall", LEVEL),
+            help="Share of the wanted rows to find.",
         ),
     ] = 0.95,
     certainty: Annotated[
         float,
         typer.Option(
-            callback=_checked("--certainty", LEVEL), help="Confidence level of certificates."
+            parser=_share,
+            callback=_checked("--certainty", LEVEL),
+            help="Confidence level of certificates.",
         ),
     ] = 0.95,
     port: PortOption = 0,

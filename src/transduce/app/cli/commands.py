@@ -462,7 +462,11 @@ def draw_rows_of(
     if labels is not None:  # then cells that `fill` reads as empty may be drawn too
         missing = labels.missing
     rows = draw_rows(missing, number, seed)
-    marks = {name: np.isin(np.arange(len(missing)), rows), f"{name}_seed": seed}
+    marks = {
+        name: np.isin(np.arange(len(missing)), rows),
+        f"{name}_seed": seed,
+        f"{name}_probability": np.where(missing, number / np.sum(missing), 0.0),
+    }
     new = pd.DataFrame(marks, index=source.frame.index)
     with stage("writing"), together():
         if given["list"] is not None:

@@ -232,9 +232,12 @@ def read_confidence(value: Any) -> Any:
 
 
 def _as_number(text: str) -> Any:
-    """Return the number that a text is, or the text."""
+    """Return the number that a text is, such as 0.9 or 90%, or the text."""
+    word = text.strip()
     try:
-        return float(text)
+        if word.endswith("%"):
+            return float(word.removesuffix("%")) / 100.0
+        return float(word)
     except ValueError:
         return text
 

@@ -21,10 +21,11 @@ from transduce.core import checks
 from transduce.core.types import AnyArray, Mask
 from transduce.core.words import counted
 from transduce.population.checks import CheckedRows
-from transduce.population.draws import Allocation, read_marks
+from transduce.population.draws import Allocation, read_drawn_from, read_marks
 
 DRAW = "draw"  # rows that chance chose: they speak for the others
 AGAIN = "again"  # rows that another person judged
+NOT_DRAWN_FROM = -2  # the code of a row that had a label before the draw
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,8 @@ class Sample:
     ----------
     kind : {"draw", "again"}
     codes : int array of shape (n,)
-        Twice the stratum of a row, and one more if it is among the rows.
+        Twice the stratum of a row, and one more if it is among the rows; `NOT_DRAWN_FROM` if it
+        could not be.
     strata : list of str
         What the strata are called; empty if there is one only.
     origin : str
@@ -80,15 +82,28 @@ class Sample:
     origin: str
 
     @classmethod
-    def of(cls, kind: str, rows: Mask, origin: str, strata: AnyArray | None = None) -> Sample:
-        """Return a sample of the marked rows (n,), drawn from each of the strata (n,) by itself."""
+    def of(
+        cls,
+        kind: str,
+        rows: Mask,
+        origin: str,
+        strata: AnyArray | None = None,
+        drawn_from: Mask | None = None,
+    ) -> Sample:
+        """Return a sample of the marked rows (n,), drawn from each of the strata (n,) by itself.
+
+        Rows that could be drawn (n,) are all by default.
+        """
         codes = np.zeros(len(rows), dtype=np.int16)
         names: list[str] = []
         if strata is not None:
             numbers, found = pd.factorize(np.asarray(strata, dtype=object), sort=True)
             codes = 2 * numbers.astype(np.int16)
             names = [str(name) for name in found]
-        return cls(kind, codes + rows.astype(np.int16), names, origin)
+        codes = codes + rows.astype(np.int16)
+        if drawn_from is not None:
+            codes = np.where(drawn_from | rows, codes, np.int16(NOT_DRAWN_FROM))
+        return cls(kind, codes, names, origin)
 
     @classmethod
     def from_event(cls, event: Event) -> Sample:
@@ -105,6 +120,16 @@ class Sample:
     def mask(self) -> Mask:
         """Which rows are in the sample, shape (n,)."""
         return np.asarray(self.codes % 2 == 1)
+
+    @property
+    def drawn_from(self) -> Mask:
+        """Which rows could be drawn, shape (n,)."""
+        return np.asarray(self.codes >= 0)
+
+    @property
+    def stratum_codes(self) -> AnyArray:
+        """The number of the stratum of each row (n,); 0 where none could be drawn."""
+        return np.where(self.drawn_from, self.codes.astype(np.int64) // 2, 0)
 
     @property
     def n_rows(self) -> int:
@@ -125,16 +150,22 @@ class Sample:
         true[labelled] = 0
         true[wrong] = 1
         predicted = np.zeros(len(true), dtype=np.int64)
-        rows = CheckedRows(predicted, true, self.mask, self.codes.astype(np.int64) // 2)
+        rows = CheckedRows(
+            predicted, true, self.mask, self.stratum_codes, drawn_from=self.drawn_from
+        )
         return rows.count_strata(rows.wrong, doubtful=True).at_most_unchecked(certainty)
 
     def columns(self, target: str) -> dict[str, AnyArray]:
         """Return the columns of a draw, as `transduce draw` writes them beside a table."""
         name = f"{target}_random"
         columns: dict[str, AnyArray] = {name: np.where(self.mask, "yes", "no")}
+        strata = self.stratum_codes
         if self.strata:
-            strata = self.codes.astype(np.int64) // 2
             columns[f"{name}_stratum"] = np.array(self.strata, dtype=object)[strata]
+        n_drawn = np.bincount(strata[self.mask], minlength=int(strata.max(initial=0)) + 1)
+        n_rows = np.bincount(strata[self.drawn_from], minlength=len(n_drawn))
+        shares = n_drawn / np.maximum(n_rows, 1)
+        columns[f"{name}_probability"] = np.where(self.drawn_from, shares[strata], 0.0)
         return columns
 
 
@@ -146,7 +177,13 @@ def read_draw(table: LabelTable) -> Sample | None:
     strata = None
     if f"{name}_stratum" in table.frame.columns:
         strata = table.frame[f"{name}_stratum"].astype(str).to_numpy()
-    return Sample.of(DRAW, read_marks(table.frame, name), name, strata)
+    drawn = read_marks(table.frame, name)
+    drawn_from = None
+    if f"{name}_probability" in table.frame.columns:
+        drawn_from = read_drawn_from(table.frame, f"{name}_probability", drawn)
+    elif table.target in table.frame.columns:
+        drawn_from = table.frame[table.target].isna().to_numpy(dtype=bool)
+    return Sample.of(DRAW, drawn, name, strata, drawn_from)
 
 
 def draw_sample(table: LabelTable, open_rows: Mask, request: SampleRequest, seed: int) -> Sample:
@@ -162,7 +199,7 @@ def draw_sample(table: LabelTable, open_rows: Mask, request: SampleRequest, seed
     drawn = draw_by_strata(frame, table.target, open_rows, asked)
     rows = np.isin(np.arange(table.n_rows), drawn.rows)
     strata = drawn.columns[f"{table.target}_random_stratum"].to_numpy()
-    return Sample.of(DRAW, rows, ", ".join(request.by), strata)
+    return Sample.of(DRAW, rows, ", ".join(request.by), strata, open_rows)
 
 
 def judged_before(path: Path, table: LabelTable) -> Sample:
@@ -190,7 +227,7 @@ def about_sample(sample: Sample, n_open: int, bound: int, left: int, sure: str) 
     judged = f"{sample.n_rows - n_open:,} of {counted(sample.n_rows, 'row')}"
     if sample.kind == AGAIN:
         return f"{judged} judged again.", f"These rows have a label in “{sample.origin}” already."
-    by = f"drawn from each class of “{sample.origin}”"
+    by = f"drawn from the classes of “{sample.origin}”"
     if not sample.strata:
         by = "drawn from all rows alike"
     at_most = f"At most {bound:,} of {counted(left, 'unchecked prediction')} are wrong."
@@ -198,4 +235,4 @@ def about_sample(sample: Sample, n_open: int, bound: int, left: int, sure: str) 
         open_rows = counted(n_open, "open row")
         certain = f"That is {sure} certain; {open_rows} of the draw counted as wrong."
         return f"{judged} judged.", f"They were {by}. {at_most} {certain}"
-    return at_most, f"That is {sure} certain: all {judged} {by} are judged."
+    return at_most, f"That is {sure} certain: all {counted(sample.n_rows, 'row')} {by} are judged."
