@@ -236,6 +236,27 @@ def test_several_units_are_named_where_the_numbers_are_asked_for():
     assert any("'size' names several units (sqft, m²)" in note for note in notes)
 
 
+def test_several_units_of_labels_are_named_too():
+    cells = [f"{k} mg" if k % 2 else f"{k / 1000} g" for k in range(20, 80)]
+    notes = read_target(numbers_and_gaps(cells), "size", anywhere=True).notes
+    assert any("'size' names several units (" in note for note in notes)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("{} W", "{} E"), ("{}N", "{}S"), ("{} S", "{} H"), ("{} D", "{} C")]
+)
+def test_letters_that_may_be_a_sign_are_refused(one, other):
+    """West and east, debit and credit: a number without a sign would be a guess."""
+    cells = [(one if k % 2 else other).format(k / 10) for k in range(20, 80)]
+    frame = numbers_and_gaps(cells)
+    with pytest.raises(ValueError, match="may stand for a sign: write numbers below 0 with a minu"):
+        read_target(frame, "size", anywhere=True)
+    with pytest.raises(ValueError, match="may stand for a sign"):
+        vectorize(frame, number=["size"])
+    one_unit = [one.format(k / 10) for k in range(20, 80)]
+    assert read_target(numbers_and_gaps(one_unit), "size", anywhere=True).task == "regression"
+
+
 def test_a_table_reads_a_minus_as_a_file_does():
     series, _ = typed(np.array(["−10.3", "4.3"] * 10, dtype=object))
     assert series.dtype == object  # it is text, which is read as such
@@ -364,6 +385,29 @@ def test_what_may_be_a_sign_is_never_guessed(spelled):
         read_target(frame, "size", anywhere=True)
     notes = texts(vectorize(frame, number=["size"]).notes)
     assert any("29 cells were taken as missing" in note for note in notes)
+
+
+GOES_ON = [
+    "{}½", "{} ¾", "{}⅓", "{}②", "{}_823", "{}h45", "{}x4", "{}O", "{}.O6", "{}O.O6", "{}l5", "{}m5",
+    "{} °C-", "{} mg-", "\u00ad{}", "{} kg —",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("spelled", GOES_ON)
+def test_digits_and_signs_behind_a_number_are_not_dropped(spelled):
+    """Fractions, misread digits, a second number, a minus behind the unit: no part is a number."""
+    for n_odd in (3, 15, 30):
+        cells = [spelled.format(k) if k < n_odd else str(k) for k in range(1, 61)]
+        for anywhere in (False, True):
+            values = read_numbers(cells, anywhere=anywhere).values
+            assert np.isnan(values[: n_odd - 1]).all(), (n_odd, anywhere, values[: n_odd - 1])
+            np.testing.assert_array_equal(values[n_odd - 1 :], np.arange(n_odd, 61))
+
+
+@pytest.mark.parametrize("unit", ["kg/m2", "W m⁻²", "m2", "m^3", "cells/mm3", "m²"])
+def test_powers_are_part_of_a_unit(unit):
+    cells = [f"{k} {unit}" for k in range(1, 61)]
+    np.testing.assert_array_equal(read_numbers(cells, anywhere=True).values, np.arange(1, 61))
 
 
 def test_words_that_only_look_like_a_sign_are_none():

@@ -23,11 +23,16 @@ _NO_CENTS = re.compile(r"(?<=\d)[.,]\s?[-—]{1,2}(?=\s*[^\d\s]*$)")  # of price
 _SYMBOLS = "$¢£¤¥฿៛₠-₿"
 CURRENCY = rf"(?:[A-Z]{{0,2}}[{_SYMBOLS}]|[A-Z]{{3}})"
 BEFORE = re.compile(rf"{CURRENCY}?|[#№%]")
-_UNIT_START = rf"""[^\W\d_]|[%‰°(/"'′″{_SYMBOLS}]|-(?=[^\W\d_]{{2}})"""
-_NO_UNIT = re.compile(r"[+±∓—<>=~]|-(?![^\W\d_])|[,:;/]$")
+# Fractions, circled digits and the like are letters to Python; in a unit they are none, since they
+# change the number: "40½" is not forty.
+_NUMERAL = "¼-¾⅐-↉①-⓿❶-➓〇㉈-㊿"
+_LETTER = rf"[^\W\d_{_NUMERAL}]"
+_UNIT_START = rf"""{_LETTER}|[%‰°(/"'′″{_SYMBOLS}]|-(?={_LETTER}{{2}})"""
+_NO_UNIT = re.compile(r"[+±∓—<>=~]|-(?![^\W\d_])|[,:;/]$|^[Oo]$")
 _POWER = r"(mm|cm|m|km|in|ft|yd)\^?[23]"
-AFTER = re.compile(rf"|(?={_UNIT_START})[^\d\s]{{1,8}}|{_POWER}")
-SPELLED = re.compile(rf"(?={_UNIT_START})[^\d\s]+( [^\d\s]+)?|{_POWER}")
+_UNIT_PART = rf"[^\d\s{_NUMERAL}]"
+AFTER = re.compile(rf"|(?={_UNIT_START}){_UNIT_PART}{{1,8}}|{_POWER}")
+SPELLED = re.compile(rf"(?={_UNIT_START}){_UNIT_PART}+( {_UNIT_PART}+)?|{_POWER}")
 GROUPS = r" \u00a0\u202f"
 AMOUNT = re.compile(
     rf"(?s)(?P<before>[^\d+\-.,]*)"
@@ -57,7 +62,10 @@ SIGN_WORD = re.compile(
 # stand beside them, the unit of the column is not one; a k is a thousand then, and what may mean
 # something else is not read.
 _SCALES = {"k": 1e3, "thousand": 1e3, "tsd": 1e3, "mio": 1e6, "million": 1e6, "mrd": 1e9, "bn": 1e9}
-_DOUBTFUL = ("K", "M", "MM", "mn", "mln", "B", "bln", "billion", "tn", "trillion", "lakh", "crore")
+_DOUBTFUL = (
+    *("K", "M", "MM", "mn", "mln", "B", "bln", "billion", "tn", "trillion", "lakh", "crore"),
+    *("千", "万", "萬", "億", "亿", "千円", "万円", "億円", "万元", "亿元"),
+)
 _SCALED = re.compile(
     rf"(?P<number>.*\d[.,]?)\s?(?P<word>[^\W\d_]+)\.?(?P<after>\s?(?:[{_SYMBOLS}]|[A-Z]{{3}}))?"
 )
@@ -69,9 +77,15 @@ _SIGN_RIGHT = re.compile(rf"[\s%*{_SYMBOLS}]*[-—]+(?!\s*\w)")
 _HYPHEN = re.compile(r"[^\W\d_]-$")
 # Other marks of accounts and journals that may be a sign: brackets, raised and long dashes,
 # triangles and arrows; behind degrees south and west, which are.
-_MARKS_LEFT = r"\[\]{}⟨〈⁅⁻₋¯ˉ‾˗֊⸺⸻﹘―➖▲△▴▵▼▽▾▿◣◢↑↓↗↘⬆⬇⬈⬊⏶⏷🔺🔻"
+_MARKS_LEFT = r"\u00ad\[\]{}⟨〈⁅⁻₋¯ˉ‾˗֊⸺⸻﹘―➖▲△▴▵▼▽▾▿◣◢↑↓↗↘⬆⬇⬈⬊⏶⏷🔺🔻"
 _MAY_BE_SIGN = re.compile(rf"[{_MARKS_LEFT}][\s{_SYMBOLS}]*(?:[A-Z]{{3}}\s*)?$")
 _BETWEEN = re.compile(r"<\s*[^<>]*>")
+_SIGN_AT_END = re.compile(r"(?<![^\W\d_]{3})[-—]$")  # as in "6.6 °C-", not in "6 pre-"
+# What goes on directly behind a number: a power is part of a unit, as in "12 kg/m2"; other digits
+# are of the same number, misread, or of a second one, as in "4O.O6", "39_823", "39h49" and "2x4".
+_GOES_ON = re.compile(r"\S*")
+_POWERS = re.compile(r"(?<![^\W_])(mm|cm|dm|km|m|in|ft|yd|sec|s)\^?[1-4](?!\w)")
+_MISREAD = re.compile(rf"[\d{_NUMERAL}]|^[Oo]\b")
 _SIGN_WORD_AMONG_OTHERS = re.compile(
     rf"(?<![^\W\d_])(?:{SIGN_WORD.pattern}|(?i:v\.\s?chr))(?![^\W\d_])"
     r"|[°'′″]\s?[SW](?![^\W\d_])"
@@ -240,6 +254,8 @@ def number_among_words(text: str) -> Scaled | None:
         return None
     if _MAY_BE_SIGN.search(before) or _SIGN_WORD_AMONG_OTHERS.search(text) or _BETWEEN.search(text):
         return None
+    if _SIGN_AT_END.search(text) or _may_go_on(inside[0][0], after):
+        return None
     wordless = not re.search(r"[^\W\d_]", re.sub(CURRENCY, "", text))
     if _SIGN_RIGHT.match(after) or (wordless and re.search(r"[-+—±∓()]", before + after)):
         return None
@@ -249,6 +265,16 @@ def number_among_words(text: str) -> Scaled | None:
         factor = _factor(word[1])
     digits = inside[0][0].rstrip(".,'")
     return Scaled(digits, math.nan if factor is None else factor)
+
+
+def _may_go_on(number: str, after: str) -> bool:
+    """Return whether what stands behind a number may be more of its digits."""
+    if number[-1] in ".," and re.match(r"[^\W_]", after):
+        return True
+    if re.match(rf"\s*[{_NUMERAL}]", after):
+        return True
+    goes_on = _GOES_ON.match(after)
+    return goes_on is not None and _MISREAD.search(_POWERS.sub("", goes_on[0])) is not None
 
 
 def amount_in(text: str) -> re.Match[str] | None:

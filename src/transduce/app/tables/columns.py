@@ -497,7 +497,10 @@ def _labels(
     if not parsed.unread:
         if parsed.unit or parsed.mended:
             _check_sizes(name, texts, parsed.values)
-        return labels, parsed, _notes_on_texts(name, texts, known[0], parsed)
+        notes = _notes_on_texts(name, texts, known[0], parsed)
+        if request.anywhere:
+            notes = [*notes, *numbers.notes_on_units(name, texts)]
+        return labels, parsed, notes
     if parsed.nearly_all:
         inside = numbers.read_numbers(texts[known], prefer, anywhere=True)
         all_hold = not inside.unread and not words

@@ -400,12 +400,7 @@ def _number_in_text(
         if differ:
             notes.append(f"{name!r} holds {differ}: write all of them in one unit.")
     if how.get("anywhere"):
-        units = numbers.units_in(texts)
-        if len(units) > 1:
-            notes.append(
-                f"{name!r} names several units ({', '.join(units[: numbers.MOST_UNITS])}): "
-                "its numbers were taken as they are."
-            )
+        notes += numbers.notes_on_units(name, texts)
     column.notes = [*notes, *column.notes]
     return column
 

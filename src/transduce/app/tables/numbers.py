@@ -377,6 +377,40 @@ def several_units(texts: Iterable[Any]) -> list[str]:
     return units if n_amounts >= NEARLY * len(present) else []
 
 
+OPPOSITE = (("N", "S"), ("E", "W"), ("S", "H"), ("C", "D"), ("Haben", "Soll"))
+
+
+def opposite_marks(texts: Iterable[Any]) -> str:
+    """Return two letters behind numbers that may stand for a sign, in words; "" if none do.
+
+    East and west do, and the two sides of an account; either letter by itself is a unit.
+    """
+    units = {unit.strip(" .°") for unit in units_in(texts)}
+    for one, other in OPPOSITE:
+        if {one, other} <= units:
+            return f"{one!r} behind some numbers and {other!r} behind others"
+    return ""
+
+
+def notes_on_units(name: ColumnName, texts: Iterable[Any]) -> list[str]:
+    """Return that a column whose numbers were asked for names several units.
+
+    A ValueError is raised if these may stand for a sign.
+    """
+    texts = list(texts)
+    marks = opposite_marks(texts)
+    if marks:
+        raise ValueError(
+            f"Column {name!r} has {marks}, which may stand for a sign: write numbers below 0 "
+            "with a minus, and no letter."
+        )
+    units = units_in(texts)
+    if len(units) < 2:
+        return []
+    named = ", ".join(units[:MOST_UNITS])
+    return [f"{name!r} names several units ({named}): its numbers were taken as they are."]
+
+
 def unlike_sizes(texts: AnyArray, values: Array) -> str:
     """Return that numbers (n,) with a unit and those without one differ so much in size.
 
