@@ -237,6 +237,10 @@ def test_a_number_that_looks_like_a_missing_label(name):
         ([True, False], None),
         (["a", "b"], None),
         (["-1", "a"], None),
+        (["a", "-1", "b"], "-1"),
+        (["a", "b", -1], -1),
+        (["0", "1", "-1"], "-1"),
+        (["-2", "-1", "0", "1"], None),
         (["", ""], None),
         ([1j, -1], None),
     ],
@@ -244,6 +248,8 @@ def test_a_number_that_looks_like_a_missing_label(name):
 def test_which_labels_look_missing(labels, mark):
     array = np.array(labels, dtype=object if isinstance(labels[0], str) else None)
     assert missing_mark(array) == mark
+    if all(isinstance(label, str) for label in labels):
+        assert missing_mark(np.array(labels)) == mark
 
 
 # --------------------------------------------------------------------------------------------------- settings

@@ -448,17 +448,11 @@ def missing_mark(labels: AnyArray) -> object:
     >>> missing_mark(np.array([0, 1, -1])), missing_mark(np.array([-1, 1]))
     (-1, None)
     """
-    if labels.ndim != 1 or labels.dtype.kind not in "iufO":
+    if labels.ndim != 1 or labels.dtype.kind not in "iufOU":
         return None
     kept = labels.tolist()
-    if labels.dtype == object and any(isinstance(label, str) for label in kept):
-        blank = next(
-            (label for label in kept if isinstance(label, str) and not label.strip()), None
-        )
-        others = {label for label in kept if isinstance(label, str) and label.strip()}
-        if others:
-            return blank
-        return None
+    if any(isinstance(label, str) for label in kept):
+        return _mark_among_texts(kept)
     if not all(isinstance(label, int | float) and not isinstance(label, bool) for label in kept):
         return None
     distinct = set(kept)
@@ -466,6 +460,21 @@ def missing_mark(labels: AnyArray) -> object:
     if -1 in distinct and others_fit:
         return -1
     return None
+
+
+def _mark_among_texts(labels: list[object]) -> object:
+    """Return the label that looks like a mark for "no label" where some labels are texts."""
+    texts = {label for label in labels if isinstance(label, str) and label.strip()}
+    if not texts:
+        return None
+    for label in labels:
+        if isinstance(label, str) and not label.strip():
+            return label
+    distinct = {str(label).strip() for label in labels}
+    is_negative = [label.startswith(("-", "−")) for label in distinct if label != "-1"]
+    if "-1" not in distinct or len(is_negative) < 2 or any(is_negative):
+        return None
+    return next(label for label in labels if str(label).strip() == "-1")
 
 
 def _is_shuffled(one: object, other: object) -> bool:

@@ -46,5 +46,11 @@ def test_a_tiny_budget_leaves_one_member_and_no_error(seed):
     assert (result.members["weight"] == 1.0).sum() == 1
     left_out = result.members[result.members["weight"].isna()]
     assert left_out["note"].str.contains("of a budget of 0.001 s").all()
+    (note,) = [str(note) for note in result.notes if "Left out of the blend" in str(note)]
+    assert all(name.replace(" ", "_") in note for name in left_out["name"])
+    enough = float(note.split("budget_seconds=")[1].split()[0])
+    every = fill(table, "price", budget_seconds=enough, random_state=seed)
+    assert every.members["weight"].notna().all()
+    assert not any("Left out of the blend" in str(note) for note in every.notes)
     again = fill(table, "price", budget_seconds=0.001, random_state=seed)
     assert result.frame.equals(again.frame)

@@ -354,6 +354,7 @@ def _plan_blend(
     costs = planned_costs([name for name in members if name not in slow_answers], case, fits=fits)
     costs = {name: seconds + answer_seconds[name] for name, seconds in costs.items()}
     too_slow = leave_out_slow(costs, budget, others=len(named_members))
+    slow_costs = {name: costs[name] for name in too_slow}
     costs = {name: seconds for name, seconds in costs.items() if name not in too_slow}
     blend = TransductiveBlend(
         task=case.task,
@@ -371,6 +372,9 @@ def _plan_blend(
     notes = []
     if slow_answers:
         notes.append(_about_slow(slow_answers, n_outside, budget))
+    if too_slow:
+        needed = sum(costs.values()) + sum(slow_costs.values())
+        notes.append(_about_budget(slow_costs, needed, budget))
     slow_reasons = dict.fromkeys(slow_answers, "it answers too slowly for so many rows")
     left_out = {**unsuited, **slow_reasons, **too_slow}
     return _PlannedValues(blend, left_out, sum(costs.values()), notes)
@@ -407,6 +411,16 @@ def _named_members(case: Case, options: Options) -> dict[str, Any]:
     for part in options.own:
         members[unused_name(called(part), members)] = _one_method(part, case, options)[0]
     return members
+
+
+def _about_budget(slow: dict[str, float], needed: float, budget: float) -> str:
+    """Return a note on the methods that would take too long, and how to have them all the same."""
+    names = ", ".join(f"{name} ({seconds:,.2g} s)" for name, seconds in slow.items())
+    enough = option("budget_seconds", int(np.ceil(needed)))
+    return (
+        f"Left out of the blend, since all methods together would take longer than {budget:,.5g} "
+        f"s on one core: {names}. With {enough} all of them take part."
+    )
 
 
 def _about_slow(slow: dict[str, float], n_outside: int, budget: float) -> str:
