@@ -192,8 +192,12 @@ def test_a_class_in_hardly_any_set_is_named(n_labels):
     assert len(hints) == 1
     assert "label_conditional=True makes the guarantee hold within every class" in hints[0]
     assert any("Of the rarest class, “Yes”" in caveat for caveat in result.summary()["caveats"])
+    guaranteed = result.summary()["cards"][1]
+    assert guaranteed["tone"] == "fair"
+    assert "But where “Yes” is the true class, sets hold it at" in guaranteed["small"]
     by_class = fill(imbalanced(1, n_labels=n_labels), "y", method="ridge", label_conditional=True)
     assert not [note for note in by_class.notes if note.startswith("'Yes' is")]
+    assert "is the true class" not in by_class.summary()["cards"][1]["small"]
 
 
 @pytest.mark.parametrize("how", [None, ByClass({"a": 0.7, "b": 0.2, "c": 0.1})], ids=str)

@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
-from scipy.stats import binom
 
 from transduce.app.filling.class_calibration import ClassCalibration
 from transduce.app.filling.hidden_labels import SCORERS, HiddenLabels, look_at_labels
@@ -23,6 +22,7 @@ from transduce.app.filling.next_labels import (
 )
 from transduce.app.filling.options import Options
 from transduce.app.filling.table_fit import TableFit
+from transduce.app.report.missed_classes import most_missed_class
 from transduce.app.report.quality import ALONE, share_alone
 from transduce.app.report.suspects import Suspects, find_suspects
 from transduce.app.tables.features import Features
@@ -45,8 +45,6 @@ FEWEST_COMPARED = 20  # labels whose shares of classes are compared with those o
 NOTICED = 0.005  # p-values of different shares of classes up to this are told: 1 in 200 by mistake
 SMALL = 20_000  # rows up to which idle threads of matrix products take more time than they save
 FEWEST_MEASURED = 10  # labels: the standard error of a share of right answers is then at most 0.16
-FEWEST_SEEN = 3  # labels of a class below which nothing is said of in how many sets it is
-FEWEST_MISSED = 5  # rows or hidden labels below which nothing is said of how often they are covered
 
 Computed = TypeVar("Computed")
 
@@ -282,14 +280,10 @@ class Diagnosis:
             return []
         level = self.options.level
         n_rows = len(self.fit.answer)
-        missed = {
-            name: line["covered"] / max(line["judged"], 1)
-            for name, line in coverage.to_dict("index").items()
-            if _is_missed(line, coverage, n_rows, level)
-        }
-        if not missed:
+        missed = most_missed_class(coverage, n_rows, level)
+        if missed is None:
             return []
-        note = _about_missed(min(missed, key=lambda name: missed[name]), coverage, n_rows)
+        note = _about_missed(missed, coverage, n_rows)
         design = self.fit.model.calibrated.design
         if design is not None and (design.spec.within is not None or design.groups is not None):
             return [note]
@@ -354,20 +348,6 @@ def _about_shares(compared: SharesCompared, classes: AnyArray) -> str:
         f"{FALSE_ALARMS} tables. If labels were chosen by class, say so with "
         f"{option('labels_by_class')}."
     )
-
-
-def _is_missed(line: dict[Any, Any], coverage: pd.DataFrame, n_rows: int, level: float) -> bool:
-    """Return whether sets hold a class far less often, where it is the true one, than the level."""
-    # Sets hold a class at no fewer rows than those of it that are covered: its share of the rows
-    # times its coverage.
-    share = line["labels"] / coverage["labels"].sum()
-    enough = line["labels"] >= FEWEST_SEEN and share * n_rows >= FEWEST_MISSED
-    in_hardly_any = enough and line["in_sets"] < 0.5 * share * n_rows
-    judged = line["judged"]
-    # So few covered, or fewer, have a probability of 5 % at most if the class is covered at the
-    # level.
-    often_missed = judged >= FEWEST_MISSED and binom.cdf(line["covered"], judged, level) <= 0.05
-    return bool(in_hardly_any or often_missed)
 
 
 def _about_missed(name: object, coverage: pd.DataFrame, n_rows: int) -> str:

@@ -17,6 +17,7 @@ from transduce.app.report.jsonable import (
     records_of,
     rough_percent,
 )
+from transduce.app.report.missed_classes import most_missed_class
 from transduce.app.report.quality import FEWEST_TICKED, Quality, why_not_known
 from transduce.app.report.rows import FilledValues
 from transduce.app.report.summary_types import Card, Tone
@@ -527,9 +528,30 @@ def _what_holds(context: ReportContext) -> tuple[str, str, Tone]:
     small = _how_it_holds(context)
     if guarantee.in_doubt:
         return "in doubt", f"If rows had been labelled at random: {large} {small}", "bad"
+    missed = _about_missed_class(context.filled)
+    if missed:
+        return large, f"{small} {missed}", "fair"
     if guarantee.kind == "exact" and not context.answers.little:
         return large, small, "good"
     return large, small, "fair"
+
+
+def _about_missed_class(filled: FilledColumn) -> str:
+    """Return which class sets hardly ever hold; "" if there is none, or it is guaranteed."""
+    coverage = filled.class_coverage
+    by_shares = filled.class_shares is not None and not filled.class_shares.given
+    if coverage is None or by_shares or filled.guarantee.within == "class":
+        return ""
+    n_rows = len(filled.answer)
+    missed = most_missed_class(coverage, n_rows, filled.confidence)
+    if missed is None:
+        return ""
+    line = coverage.loc[missed]
+    name = json_name(missed)
+    if not line["judged"]:
+        return f"But “{name}” is in the sets of {line['in_sets']:,} of {n_rows:,} rows."
+    share = rough_percent(line["covered"] / line["judged"])
+    return f"But where “{name}” is the true class, sets hold it at an estimated {share} of rows."
 
 
 def _how_it_holds(context: ReportContext) -> str:
