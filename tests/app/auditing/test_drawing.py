@@ -71,6 +71,69 @@ def test_the_draw_is_written_down_and_read_back(table, tmp_path):
     assert content["by_prediction"]["nein"]["n_wrong"] == 0
 
 
+@pytest.mark.parametrize("by", [("--by", "llm"), ("--predictions", "llm")])
+def test_a_table_that_holds_predictions_only_gets_an_empty_column(table, tmp_path, by):
+    frame = pd.read_csv(table).drop(columns="gold")
+    frame.to_csv(table, index=False)
+    sheet = tmp_path / "list.csv"
+    done = run("draw", table, "--target", "gold", *by, "--number", 30, "--list", sheet)
+    assert done.exit_code == 0, done.output
+    words = " ".join(done.output.split())
+    assert "no column 'gold': an empty one was added" in words
+    assert "--predictions llm --checks" in words
+    drawn = tmp_path / "judged-draw.csv"
+    empty = pd.read_csv(drawn)
+    assert empty["gold"].isna().all()
+    assert (empty["gold_random_probability"] > 0.0).all()
+    listed = pd.read_csv(sheet)
+    assert list(listed.columns) == ["row_number", "text", "doubt", "gold"]
+    audited = ("audit", drawn, "--target", "gold", "--predictions", "llm", "--suspects", 0)
+    assert "--checks" in run(*audited).output  # nothing was checked yet
+    listed["gold"] = frame["llm"].to_numpy()[listed["row_number"] - 1]
+    listed.to_csv(sheet, index=False)
+    done = run(*audited, "--checks", sheet)
+    assert "0 of the 30 checked predictions" in done.output, done.output
+
+
+def test_a_name_that_differs_in_capitals_is_not_a_new_column(table):
+    done = run("draw", table, "--target", "Gold", "--by", "llm")
+    assert done.exit_code == 1
+    assert "Did you mean 'gold'?" in done.output
+
+
+def test_predictions_inside_objects_are_hidden_and_labels_there_are_kept(tmp_path):
+    rows = [
+        {
+            "input": {"text": f"Satz {row}"},
+            "output": {"label": "ja" if row % 5 == 0 else "nein", "tokens": row},
+            "review": {"gold": "nein" if row < 20 else None},
+        }
+        for row in range(200)
+    ]
+    table = tmp_path / "judged.jsonl"
+    table.write_text("\n".join(map(json.dumps, rows)))
+    sheet = tmp_path / "list.csv"
+    done = run(
+        *("draw", table, "--target", "review.gold", "--by", "output.label", "--number", 40),
+        *("--list", sheet),
+    )
+    assert done.exit_code == 0, done.output
+    listed = pd.read_csv(sheet)
+    assert list(listed.columns) == ["row_number", "input.text", "output.tokens", "review.gold"]
+    assert listed["row_number"].min() > 20
+    listed["review.gold"] = "nein"
+    listed.to_csv(sheet, index=False)
+    result = audit(
+        str(tmp_path / "judged-draw.jsonl"),
+        *("review.gold", "output.label"),
+        checks=str(sheet),
+        suspects=0,
+    )
+    n_drawn_wrong = int((listed["output.tokens"] % 5 == 0).sum())
+    assert result.wrong["n_checked"] == 60
+    assert result.wrong["n_wrong"] == n_drawn_wrong + 4
+
+
 def test_equal_numbers_leave_the_common_class_enough(table, tmp_path):
     words = ("draw", table, "--target", "gold", "--by", "llm", "--number", 40)
     done = run(*words, "--allocation", "equal")

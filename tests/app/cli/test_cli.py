@@ -648,3 +648,13 @@ def test_what_is_asked_of_the_filled_table_is_not_saved(houses):
     assert "exists already: choose another name, or replace it with --force." in " ".join(
         again.stderr.split()
     )
+
+
+def test_a_level_may_be_written_in_per_cent(houses):
+    words = ["--method", "ridge", "--confidence", "80%", "--certainty", "90%", "--json", "r.json"]
+    assert run("fill", houses, "--target", "target", *words).exit_code == 0
+    options = json.loads(Path("r.json").read_text())["options"]
+    assert options["confidence"] == 0.8
+    assert options["certainty"] == 0.9
+    bad = run("fill", houses, "--target", "target", "--certainty", "120%")
+    assert bad.exit_code == 2

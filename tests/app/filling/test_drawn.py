@@ -85,7 +85,7 @@ def test_draw_label_and_fill(tmp_path, monkeypatch):
     assert "Left out" not in found.output
     again = run(app, ["draw", "t-draw.csv", "--target", "y"])
     assert again.exit_code == 1
-    assert "already, perhaps from an earlier draw" in again.output
+    assert "already, from an earlier draw" in again.output
     many = run(app, ["draw", "t.csv", "--target", "y", "--number", "999", "--force"])
     assert "999 of them cannot be drawn" in many.output
 

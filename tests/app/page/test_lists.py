@@ -13,7 +13,9 @@ pytest.importorskip("uvicorn", reason="NOT TESTED: the page, because uvicorn is 
 
 from tests.app.page.serving import Client, Served
 from tests.app.page.test_open import settle
+from transduce.app.labelling import Session
 from transduce.app.labelling.journal import Journal
+from transduce.app.page import lists
 from transduce.app.page.run import GivenLabels
 from transduce.app.page.workspace import Saved, Workspace
 
@@ -222,3 +224,14 @@ def test_a_corrected_copy_keeps_what_was_said(served):
     column = client.get("/open/preview").json()["columns"][2]
     assert column["empty"] == 140 - 18
     assert client.post("/open/adopt", {"name": "none.csv", "before": "lab.csv"}).status == 400
+
+
+def test_a_list_to_check_predictions_hides_them(tmp_path):
+    names = np.where(np.arange(40) % 3 == 0, "spam", "ham")
+    frame = pd.DataFrame({"size": np.arange(40) % 7, "llm": names})
+    frame.to_csv(tmp_path / "judged.csv", index=False)
+    with Session(tmp_path / "judged.csv", "gold", predictions=("llm",)) as session:
+        taken = lists.TakenList("gold", "random", [3, 5])
+        lists.write_taken(tmp_path, session.table.frame, session, taken, [])
+    listed = pd.read_excel(tmp_path / lists.LIST, engine="openpyxl")
+    assert listed.columns.tolist() == ["row_number", "size", "gold"]

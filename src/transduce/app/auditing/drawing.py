@@ -10,8 +10,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from transduce.app.auditing.reading import EMPTY, ROW_NUMBER, class_texts, predicted_class
-from transduce.app.tables.nested import read_field
+from transduce.app.auditing.reading import (
+    EMPTY,
+    ROW_NUMBER,
+    class_texts,
+    holds_fractions,
+    predicted_class,
+)
+from transduce.app.tables.nested import read_field, spread_fields
 from transduce.core.files import whole_file
 from transduce.core.types import AnyArray, Array, ColumnName, Mask
 from transduce.core.words import counted, option
@@ -176,11 +182,10 @@ def list_to_check(
 ) -> pd.DataFrame:
     """Return the drawn rows as a sheet to fill in: a row each, the target empty and last.
 
-    Predictions are hidden, so that they do not sway who checks.
+    Predictions are hidden, so that they do not sway who checks; fields of objects are columns.
     """
-    left_out = {*hidden, *drawn.columns.columns, target}
-    shown = [name for name in frame.columns if name not in left_out]
-    rows = frame.iloc[drawn.rows][shown].reset_index(drop=True)
+    left_out = [*hidden, *drawn.columns.columns, target]
+    rows = spread_fields(frame.iloc[drawn.rows], left_out).reset_index(drop=True)
     rows.insert(0, ROW_NUMBER, drawn.rows + 1)
     rows[str(target)] = None
     return rows
@@ -190,9 +195,15 @@ def classes_to_choose(
     frame: pd.DataFrame, target: ColumnName, by: tuple[ColumnName, ...]
 ) -> list[str]:
     """Return the classes that were found or predicted, to choose from; none if there are many."""
+    predicted = [read_field(frame, name) for name in by]
+    if any(map(holds_fractions, predicted)) and len(predicted) == 1:
+        return []
     classes = set(class_texts(read_field(frame, target)))
-    if by:
+    if any(map(holds_fractions, predicted)):  # one column of probabilities for each class
         classes |= set(class_texts(predicted_class(frame, by)))
+    else:
+        for column in predicted:
+            classes |= set(class_texts(column))
     classes.discard(EMPTY)
     if len(classes) > MOST_CHOICES:
         return []

@@ -12,7 +12,7 @@ import pandas as pd
 from transduce.app.auditing.question import AuditQuestion
 from transduce.app.tables import numbers
 from transduce.app.tables.columns import check_once
-from transduce.app.tables.nested import has_field, read_field
+from transduce.app.tables.nested import field_or_none, has_field, read_field
 from transduce.app.tables.probabilities import Probabilities, as_numbers, read_probabilities
 from transduce.core.types import AnyArray, Array, ColumnName, Mask
 from transduce.core.words import counted, option, quoted
@@ -81,9 +81,11 @@ def read_audit(frame: pd.DataFrame, question: AuditQuestion) -> AuditColumns:
     if question.second is not None:
         second = _emptied(read_field(frame, question.second), question)
     if truth.isna().all():
+        way_out = "Draw some rows at random with `transduce draw`, and check them first."
+        if f"{question.target}_random" in frame.columns:
+            way_out = _way_out_of_unchecked()
         raise ValueError(
-            f"All cells of column {question.target!r} are empty: no row was checked. "
-            "Draw some rows at random with `transduce draw`, and check them first."
+            f"All cells of column {question.target!r} are empty: no row was checked. {way_out}"
         )
     columns = [column for column in (predicted, truth, second) if column is not None]
     _refuse_one_probability(predicted, truth, question)
@@ -102,7 +104,12 @@ def read_audit(frame: pd.DataFrame, question: AuditQuestion) -> AuditColumns:
         )
     checked = ~np.asarray(pd.isna(read[1]))
     drawn, drawn_from, strata = _read_draw(frame, question, checked, notes)
-    if not (drawn & checked & ~seen).any() and (drawn & checked).any():
+    if not (drawn & checked).any():
+        raise ValueError(
+            f"None of the {int(drawn.sum()):,} drawn rows has a label in {question.target!r}. "
+            f"{_way_out_of_unchecked()}"
+        )
+    if not (drawn & checked & ~seen).any():
         raise ValueError(
             f"All checked rows are marked in {question.seen!r} as seen by the predictor, so that "
             "they say nothing of the others: check some rows that it has not seen."
@@ -173,11 +180,9 @@ def _refuse_one_probability(
     predicted: pd.Series, truth: pd.Series, question: AuditQuestion
 ) -> None:
     """Raise a ValueError if fractions were predicted, and what was found are words."""
-    if question.tolerance is not None or not _is_numeric(predicted) or _is_numeric(truth):
+    if question.tolerance is not None or _is_numeric(truth) or not holds_fractions(predicted):
         return
     amounts = predicted.dropna().to_numpy(dtype=float)
-    if np.all(amounts == np.round(amounts)):
-        return
     found = truth.dropna().iloc[0]
     raise ValueError(
         f"Column {question.predictions[0]!r} holds numbers such as {amounts[0]:g}, but the checks "
@@ -189,6 +194,14 @@ def _refuse_one_probability(
 def _is_numeric(column: pd.Series) -> bool:
     """Return whether a column holds numbers, which True and False are not."""
     return pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column)
+
+
+def holds_fractions(column: pd.Series) -> bool:
+    """Return whether a column holds numbers that are not all whole, such as probabilities."""
+    if not _is_numeric(column):
+        return False
+    amounts = column.dropna().to_numpy(dtype=float)
+    return not np.all(amounts == np.round(amounts))
 
 
 def _names_that_differ(predicted: AnyArray, truth: AnyArray, question: AuditQuestion) -> list[str]:
@@ -319,6 +332,14 @@ def _read_draw(
     return drawn, drawn_from, class_texts(read_field(frame, stratum))
 
 
+def _way_out_of_unchecked() -> str:
+    """Return what to do where no drawn row has a label."""
+    return (
+        "Fill in the drawn rows there, or name the list in which they were filled in with "
+        f"{option('checks')}."
+    )
+
+
 def _about_rows_not_drawn_from(checked: Mask, drawn_from: Mask) -> list[str]:
     """Return a note on rows without a check that no draw speaks for."""
     n_unknown = int(np.sum(~checked & ~drawn_from))
@@ -417,8 +438,8 @@ def _replace_cells(
     An empty cell of the other table replaces nothing.
     """
     column = np.full(len(frame), None, dtype=object)
-    if name in frame.columns:
-        column = frame[name].astype(object).to_numpy().copy()
+    if has_field(frame, name):
+        column = field_or_none(frame, name).astype(object).to_numpy().copy()
     filled = ~pd.isna(cells)
     n_replaced = 0
     for row, cell in zip(rows[filled].tolist(), cells[filled], strict=True):

@@ -285,6 +285,10 @@ ALLOCATION = (
 DRAW_EACH = (
     "Instead of --number: so many rows from each class, whatever that costs statements on all rows."
 )
+HIDDEN = (
+    "A column of predictions to leave out of the list, besides those of --by; its classes are "
+    "offered there. May be repeated."
+)
 LIST = (
     "Write only the drawn rows, without the predictions, as a sheet to fill in (.xlsx or .csv); "
     "`transduce audit --checks FILE` reads it back."
@@ -415,6 +419,7 @@ def draw(  # noqa: PLR0913
         Literal["equal", "proportional", "neyman"], typer.Option(help=ALLOCATION)
     ] = "neyman",
     each: Annotated[int | None, _option("--each", "N", DRAW_EACH, min=1)] = None,
+    predictions: Annotated[list[str] | None, _option("--predictions", "COLUMN", HIDDEN)] = None,
     to_check: Annotated[Path | None, _option("--list", "FILE", LIST)] = None,
     out: OutFile = None,
     **options: Any,
@@ -423,16 +428,16 @@ def draw(  # noqa: PLR0913
 
     If you label these rows, the guarantee holds however the other labels were chosen.
 
-    The table is written with a column COLUMN_random that marks the drawn rows and a column
-    COLUMN_random_seed with the seed, by default to NAME-draw beside it. Label the drawn rows,
-    change no other cell, and fill with --random-labels COLUMN_random. Draw last: rows that you
-    choose to label after the draw spoil it.
+    The table is written with the columns COLUMN_random, which marks the drawn rows,
+    COLUMN_random_seed and COLUMN_random_probability, by default to NAME-draw beside it. If it has
+    no column to be labelled yet, an empty one is added. Label the drawn rows, change no other cell,
+    and fill with --random-labels COLUMN_random. Draw last: rows that you choose to label after the
+    draw spoil it.
 
     With --by, rows are drawn from each predicted class separately, which tells more about rare
-    classes. The columns COLUMN_random_stratum and COLUMN_random_probability then say how each row
-    was drawn, and `transduce audit` reads them.
+    classes. The column COLUMN_random_stratum then says from which, and `transduce audit` reads it.
     """
-    options |= {"out": out, "list": to_check}
+    options |= {"out": out, "list": to_check, "predictions": predictions or []}
     if by or uncertainty is not None or each is not None:
         strata: dict[str, Any] = {"by": tuple(by or ()), "uncertainty": uncertainty}
         strata |= {"allocation": allocation, "number": number, "seed": seed, "each": each}

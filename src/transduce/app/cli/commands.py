@@ -60,6 +60,7 @@ from transduce.app.tables.files import check_fits, out_kind, write
 from transduce.app.tables.formats import Table
 from transduce.app.tables.glances import is_too_large
 from transduce.app.tables.layout import LayoutRequest
+from transduce.app.tables.nested import field_or_none, has_field
 from transduce.app.tables.parts import is_many
 from transduce.conformal import Exchangeability, Selection
 from transduce.conformal.designs.registry import design_of_flags
@@ -74,7 +75,7 @@ from transduce.core.files import (
 from transduce.core.guarantee import Guarantee
 from transduce.core.guarantee_sentences import level_sentences
 from transduce.core.ranks import fewest_calibration
-from transduce.core.types import AnyArray, ColumnName
+from transduce.core.types import AnyArray, ColumnName, Mask
 from transduce.core.words import OptionError, counted, flag, option, percent
 from transduce.datasets import load_houses
 from transduce.ensemble.blend import TransductiveBlend
@@ -385,12 +386,12 @@ def _check_paths(table: str, *paths: str | Path | None, force: bool, folder: boo
     named = [Path(path).resolve() for path in paths if path is not None and str(path) != "-"]
     if len(set(named)) < len(named) or sum(str(path) == "-" for path in paths) > 1:
         raise typer.BadParameter(
-            "--out, --report and --json name the same file: give each its own."
+            "Two of the files to write are the same file: give each a name of its own."
         )
     not_tables = [Path(path).resolve() for path in others if path is not None and str(path) != "-"]
     if table != "-" and Path(table).resolve() in not_tables:
         raise typer.BadParameter(
-            f"{table} is the table itself: write the report and JSON to other files."
+            f"{table} is the table itself: write everything else to other files."
         )
     if not folder:
         others.insert(0, out)
@@ -450,15 +451,14 @@ def draw_rows_of(
     options = read_options(given)
     force = given["force"]
     out = given["out"] or default_out(table, "draw")
-    _check_paths(table, out, force=force)
-    source = read_table(table, given)
-    check_fits(out, source)
-    source.check_column(target)
-    check_columns(source.frame, [target])
+    _check_paths(table, given["list"], out, force=force)
+    read = read_table(table, given)
+    check_fits(out, read)
+    _check_not_drawn(read, target)
+    source, added = _with_target(read, target)
     name = f"{target}_random"
-    _check_not_drawn(source, name)
     labels = _labels_to_draw(source, target, options)
-    missing = options.clean(source.frame[[target]])[target].isna().to_numpy()
+    missing = _is_open(source, target, options)
     if labels is not None:  # then cells that `fill` reads as empty may be drawn too
         missing = labels.missing
     rows = draw_rows(missing, number, seed)
@@ -470,30 +470,70 @@ def draw_rows_of(
     new = pd.DataFrame(marks, index=source.frame.index)
     with stage("writing"), together():
         if given["list"] is not None:
-            _write_list(
-                source, target, RowsToCheck(rows, new, ""), None, given["list"], force=force
-            )
-        write(out, source, new, force=force)
+            _write_list(source, target, RowsToCheck(rows, new, ""), None, given)
+        write(out, read, _joined(added, new), force=force)
     lacking = _what_draw_lacks(labels, rows, options)
+    written = [str(path) for path in (out, given["list"]) if path is not None]
     then = f"transduce fill {out} --target {target}"
     if not missing.all():  # otherwise chance chooses all labels
         then += f" --random-labels {name}"
+    if given["predictions"]:
+        then = _audit_command(out, target, given["predictions"], given["list"])
 
     def show() -> None:
         tell(_about_draw(rows, seed, target), err=out == "-")
-        if lacking and not given["quiet"]:
+        _tell_added(added, out)
+        if lacking and not given["predictions"] and not given["quiet"]:
             tell(f"- {lacking}", err=out == "-")
+        tell(f"Written: {', '.join(written)}", err=out == "-")
         say(f"Then: {then}", err=out == "-")
 
     return show
 
 
-def _check_not_drawn(source: Table, name: str) -> None:
+def _check_not_drawn(source: Table, target: str) -> None:
     """Raise a ValueError if the table has the columns of an earlier draw."""
-    if {name, f"{name}_seed"} & set(source.frame.columns):
+    begins = f"{target}_random"
+    taken = [name for name in source.frame.columns if str(name).startswith(begins)]
+    if taken:
         raise ValueError(
-            f"The table has a column {name!r} already, perhaps from an earlier draw: drop it first."
+            f"The table has a column {taken[0]!r} already, from an earlier draw: draw from the "
+            f"table as it was before, or drop the columns that begin with {begins!r} first. Rows "
+            "that have a label then are known, and the new draw speaks for the others."
         )
+
+
+def _with_target(source: Table, target: str) -> tuple[Table, pd.DataFrame]:
+    """Return a table in which a target can be read, and the empty column that was added for it."""
+    none = pd.DataFrame(index=source.frame.index)
+    source.check_column(target)
+    if target in source.frame.columns:
+        check_columns(source.frame, [target])
+        return source, none
+    if has_field(source.frame, target):
+        labels = field_or_none(source.frame, target)
+        return replace(source, frame=source.frame.assign(**{target: labels})), none
+    alike = [name for name in source.frame.columns if str(name).casefold() == target.casefold()]
+    if alike:
+        check_columns(source.frame, [target])  # which names the one that is meant
+    added = none.assign(**{target: None})
+    return replace(source, frame=pd.concat([source.frame, added], axis=1)), added
+
+
+def _is_open(source: Table, target: str, options: Options) -> Mask:
+    """Return which rows (n,) have no label."""
+    return np.asarray(options.clean(source.frame[[target]])[target].isna())
+
+
+def _joined(added: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
+    """Return the columns that are written after those of a table."""
+    return pd.concat([added, new], axis=1)
+
+
+def _tell_added(added: pd.DataFrame, out: str) -> None:
+    """Say that a table had no column to be labelled."""
+    for name in added.columns:
+        tell(f"The table has no column {name!r}: an empty one was added.", err=out == "-")
 
 
 def _about_draw(rows: AnyArray, seed: int, target: str) -> str:
@@ -517,34 +557,38 @@ def draw_strata_of(table: str, target: str, strata: dict[str, Any], given: dict[
     force = given["force"]
     out = given["out"] or default_out(table, "draw")
     _check_paths(table, given["list"], out, force=force)
-    source = read_table(table, given)
-    check_fits(out, source)
-    check_columns(source.frame, [target])
-    taken = [name for name in source.frame.columns if str(name).startswith(f"{target}_random")]
-    if taken:
-        raise ValueError(
-            f"The table has a column {taken[0]!r} already, perhaps from an earlier draw: drop it "
-            "first."
-        )
-    options = read_options(given)
-    missing = options.clean(source.frame[[target]])[target].isna().to_numpy()
+    read = read_table(table, given)
+    check_fits(out, read)
+    _check_not_drawn(read, target)
+    source, added = _with_target(read, target)
+    missing = _is_open(source, target, read_options(given))
     drawn = draw_by_strata(source.frame, target, missing, request)
     with stage("writing"), together():
         if given["list"] is not None:
-            _write_list(source, target, drawn, request, given["list"], force=force)
-        write(out, source, drawn.columns, force=force)
+            _write_list(source, target, drawn, request, given)
+        write(out, read, _joined(added, drawn.columns), force=force)
     written = [str(path) for path in (out, given["list"]) if path is not None]
 
     def show() -> None:
         tell(f"{drawn.statement} The seed is {request.seed}.", err=out == "-")
+        _tell_added(added, out)
         tell(f"Written: {', '.join(written)}", err=out == "-")
-        named = " ".join(f"--predictions {name}" for name in request.by or ("COLUMN",))
-        then = f"transduce audit {out} --target {target} {named}"
-        if given["list"] is not None:
-            then += f" --checks {given['list']}"
+        named = request.by or tuple(given["predictions"]) or ("COLUMN",)
+        then = _audit_command(out, target, named, given["list"])
         say(f"Label them, then: {then}", err=out == "-")
 
     return show
+
+
+def _audit_command(
+    out: str, target: str, predictions: Sequence[ColumnName], checks: Path | None
+) -> str:
+    """Return the command that audits a table that was drawn from."""
+    named = " ".join(f"--predictions {name}" for name in predictions)
+    command = f"transduce audit {out} --target {target} {named}"
+    if checks is not None:
+        command += f" --checks {checks}"
+    return command
 
 
 def _write_list(
@@ -552,20 +596,20 @@ def _write_list(
     target: str,
     drawn: RowsToCheck,
     request: StrataRequest | None,
-    path: Path,
-    *,
-    force: bool,
+    given: dict[str, Any],
 ) -> None:
     """Write the drawn rows alone, with the classes that a checker may choose from."""
     from transduce.app.auditing.drawing import classes_to_choose, list_to_check, write_list
 
-    hidden: list[ColumnName] = []
-    by: tuple[ColumnName, ...] = ()
+    predictions: list[ColumnName] = given["predictions"]
+    hidden = predictions.copy()
+    by = tuple(predictions)
     if request is not None:
-        hidden, by = request.columns, request.by
+        hidden += request.columns
+        by = request.by or by
     rows = list_to_check(source.frame, target, drawn, hidden)
     classes = classes_to_choose(source.frame, target, by)
-    write_list(path, rows, classes, force=force, like=source.files)
+    write_list(given["list"], rows, classes, force=given["force"], like=source.files)
 
 
 def audit_file(

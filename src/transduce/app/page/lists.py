@@ -69,7 +69,10 @@ def write_taken(
     """Write a list as a workbook, whose last column is to be filled in, and which rows it has."""
     rows = np.sort(np.array(taken.rows, dtype=int))
     drawn = RowsToCheck(rows, pd.DataFrame(index=frame.index), "")
-    listed = list_to_check(frame, taken.target, drawn, [])
+    hidden: list[ColumnName] = []
+    if session.state.predictions is not None:  # nothing that gives a prediction away
+        hidden = [name for name in frame.columns if name not in session.table.show]
+    listed = list_to_check(frame, taken.target, drawn, hidden)
     classes = [str(label) for label in session.classes]
     if session.task == "numbers" or len(classes) > MOST_CHOICES:
         classes = []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,7 +28,7 @@ def read_field(frame: pd.DataFrame, name: ColumnName) -> pd.Series:
     column, path = _split_path(frame, str(name))
     if column is None:
         check_columns(frame, [name])
-    fields = frame[column].map(lambda cell: _dig(cell, path)).astype(object)
+    fields = _read_path(frame[column], path)
     if fields.isna().all():
         message = f"No object of column {column!r} has the field {'.'.join(path)!r}."
         names = _field_names(frame[column])
@@ -34,6 +36,20 @@ def read_field(frame: pd.DataFrame, name: ColumnName) -> pd.Series:
             message += f" Fields are {', '.join(map(quoted, names))}."
         raise ValueError(message)
     return _plain_cells(fields.rename(name).infer_objects())
+
+
+def field_or_none(frame: pd.DataFrame, name: ColumnName) -> pd.Series:
+    """Return a column or field that may be missing at every row."""
+    if name in frame.columns:
+        return frame[name]
+    column, path = _split_path(frame, str(name))
+    assert column is not None
+    return _read_path(frame[column], path)
+
+
+def _read_path(column: pd.Series, path: list[str]) -> pd.Series:
+    """Return the fields at a path of objects, None where there is none."""
+    return column.map(lambda cell: _dig(cell, path)).astype(object)
 
 
 def has_field(frame: pd.DataFrame, name: ColumnName) -> bool:
@@ -53,6 +69,26 @@ def _plain_cells(column: pd.Series) -> pd.Series:
     raise ValueError(
         f"Column {column.name!r} holds objects or lists: name one of their fields, {way_out}."
     )
+
+
+def spread_fields(frame: pd.DataFrame, hidden: Collection[ColumnName] = ()) -> pd.DataFrame:
+    """Return the columns of a few rows, objects as a column for each field, but hidden ones."""
+    columns: dict[ColumnName, pd.Series] = {}
+    for name in frame.columns:
+        paths: dict[str, None] = {}
+        for cell in frame[name] if frame[name].dtype == object else []:
+            paths |= dict.fromkeys(_paths(cell))
+        for path in paths:
+            columns[f"{name}.{path}"] = frame[name].map(partial(_dig, path=path.split(".")))
+        if not paths:
+            columns[name] = frame[name]
+    shown = [name for name in columns if not _is_hidden(name, hidden)]
+    return pd.DataFrame({name: columns[name] for name in shown}, index=frame.index)
+
+
+def _is_hidden(name: ColumnName, hidden: Collection[ColumnName]) -> bool:
+    """Return whether a column, or the object that a field is in, is hidden."""
+    return any(name == other or str(name).startswith(f"{other}.") for other in hidden)
 
 
 def _field_names(column: pd.Series) -> list[str]:
