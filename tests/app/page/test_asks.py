@@ -12,6 +12,8 @@ from tests.app.page.serving import Client, Served
 from tests.app.page.test_open import settle
 from transduce.app.page.preview import numbers_with_unit
 from transduce.app.page.workspace import Saved, Workspace
+from transduce.app.tables import files
+from transduce.app.tables.layout import LayoutRequest
 
 
 def laboratory(n=120):
@@ -30,6 +32,11 @@ def laboratory(n=120):
             "ldl": ldl.where(np.arange(n) < 80),
         }
     )
+
+
+DOUBTFUL = "id|age|ldl\n" + "".join(
+    f"P{i}|{20 + i}|{4729 + 37 * i:,}\n" if i % 3 else f"P{i}|{20 + i}|\n" for i in range(40)
+).replace("P0|20|", "P0|20|4,729")
 
 
 @pytest.fixture
@@ -83,3 +90,25 @@ def test_cells_of_several_units_are_not_asked_about():
     assert numbers_with_unit(["3 mmol/L", "60 mg/dL"], "point") is None
     assert numbers_with_unit(["pending", "lost"], "point") is None
     assert numbers_with_unit(["3,5 mmol/L"], "comma")["unit"] == "mmol/L"
+
+
+def test_a_number_that_may_be_read_in_two_ways_is_asked_about(tmp_path):
+    (tmp_path / "lab.txt").write_text(DOUBTFUL)
+    with Served(Workspace(tmp_path, "lab.txt")) as served:
+        client = Client(served)
+        found = client.get("/open/preview").json()
+        values = {"point": 4729.0, "comma": 4.729}
+        assert found["two_ways"] == {"column": "ldl", "text": "4,729", **values}
+        settle(client, {"target": "ldl", "decimal": "comma"})
+        found = client.get("/open/preview").json()
+        assert found["two_ways"] is None
+        assert found["first"][0][2][1] == 4.729
+        assert settle(client, {"decimal": "dot"}).status == 400
+
+
+def test_the_repeated_command_says_the_decimal_sign(tmp_path):
+    (tmp_path / "lab.txt").write_text(DOUBTFUL)
+    table = files.read(tmp_path / "lab.txt", layout=LayoutRequest(decimal="comma"))
+    assert table.flags == {"decimal": "comma"}
+    assert table.frame["ldl"][0] == 4.729
+    assert table.in_two_ways is None

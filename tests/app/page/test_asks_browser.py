@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("uvicorn", reason="NOT TESTED: the page, because uvicorn is not installed.")
 pytest.importorskip("selenium", reason="NOT TESTED: the page in a browser; install selenium.")
-from tests.app.page.test_asks import folder  # noqa: F401
+from tests.app.page.test_asks import DOUBTFUL, folder  # noqa: F401
 from tests.app.page.test_browser import pytestmark  # noqa: F401
 from tests.app.page.test_open_browser import OpenPage, served
 from transduce.app.page.workspace import Saved
@@ -36,3 +36,15 @@ def test_each_question_takes_one_click(browser, folder):  # noqa: F811
         page.size(320, 700)
         wide = "return document.documentElement.scrollWidth"
         page.wait(lambda: browser.execute_script(wide) <= 320)
+
+
+def test_how_large_a_number_is(browser, tmp_path):
+    """4,729 in a table whose numbers do not show what a comma is: one question, one click."""
+    (tmp_path / "lab.txt").write_text(DOUBTFUL)
+    with served(tmp_path, "lab.txt") as at:
+        page = OpenPage(browser, at.address)
+        page.size(1280, 900)
+        page.wait(lambda: "How large is “4,729” in “ldl”?" in (page.text("#asks") or ""))
+        page.click_words("Decimals: 4.729")
+        page.wait(lambda: "4.729" in page.text("#preview") and not page.text("#asks"))
+    assert Saved.read(tmp_path / "lab.txt.transduce").choices.decimal == "comma"

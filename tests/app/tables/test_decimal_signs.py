@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 
 from transduce.app.filling.options import Options
 from transduce.app.filling.sources import FrameSource
+from transduce.app.tables import files
 from transduce.app.tables.decimal_signs import sign_of_column, sign_of_frame, sign_of_table
 from transduce.app.tables.delimited import read_delimited
+from transduce.app.tables.layout import LayoutRequest
 
 THOUSANDS = [2162, 2899, 980, 13029]
 SHARES = [0.126, -0.5, 12.25, 0.9]
@@ -81,3 +83,43 @@ def test_what_shows_no_sign():
     assert sign_of_column(["3,5 kg", "4 kg"]) == "comma"
     assert sign_of_table([["0,5"], ["0.5"], ["2.162"]]) == ""
     assert sign_of_frame(pd.DataFrame({"x": [0.5, 1.5]})) == "point"
+
+
+class TestNumbersThatMayBeReadInTwoWays:
+    """Nothing is guessed without a word: the note names the option that settles it."""
+
+    def read(self, tmp_path, cells, name="t.txt", delimiter="|", **request):
+        lines = [delimiter.join(["id", "x"]), *(f"p{i}{delimiter}{c}" for i, c in enumerate(cells))]
+        (tmp_path / name).write_text("\n".join(lines) + "\n")
+        return files.read(tmp_path / name, layout=LayoutRequest(**request))
+
+    CELLS = ("4,729", "5,130", "3,001", "2,844")
+
+    def test_a_note_names_the_option(self, tmp_path):
+        table = self.read(tmp_path, self.CELLS)
+        assert table.in_two_ways == ("x", "4,729")
+        assert "may be 4.729 or 4729" in table.notes[0]
+        assert "decimal='comma' reads it as 4.729" in table.notes[0]
+
+    @pytest.mark.parametrize(("decimal", "value"), [("comma", 4.729), ("point", 4729.0)])
+    def test_the_option_settles_it(self, tmp_path, decimal, value):
+        table = self.read(tmp_path, self.CELLS, decimal=decimal)
+        assert table.frame["x"][0] == value
+        assert table.notes == []
+
+    @pytest.mark.parametrize("other", ["0,512", "4,72", "1,234,567", "-0,100"])
+    def test_one_number_shows_the_sign_of_all(self, tmp_path, other):
+        assert self.read(tmp_path, [*self.CELLS, other]).in_two_ways is None
+
+    def test_commas_that_separate_fields_are_no_decimal_signs(self, tmp_path):
+        quoted = [f'"{cell}"' for cell in self.CELLS]
+        table = self.read(tmp_path, quoted, "t.csv", ",")
+        assert table.in_two_ways is None
+        assert table.frame["x"][0] == 4729
+
+    def test_texts_of_a_workbook(self, tmp_path):
+        frame = pd.DataFrame({"x": self.CELLS})
+        frame.to_excel(tmp_path / "t.xlsx", index=False)
+        assert files.read(tmp_path / "t.xlsx").in_two_ways == ("x", "4,729")
+        said = LayoutRequest(decimal="comma")
+        assert files.read(tmp_path / "t.xlsx", layout=said).prefer == "comma"

@@ -117,6 +117,12 @@ COMMAND_OPTIONS = {  # options of the commands, besides those of `fill` in Pytho
         COLUMNS,
         Kind(str, "FIRST:LAST"),
     ),
+    "decimal": Option(
+        "The decimal sign of numbers such as 4,729, which may be 4.729 or 4729, where no other "
+        "number of the table shows it.",
+        COLUMNS,
+        Kind(str, "point|comma"),
+    ),
     "out": Option(FILLED, OUTPUT, Kind(str, "FILE", _out_or_folder)),
     "report": Option("Write a report: one HTML file that you can send to others.", OUTPUT, FILE),
     "json": Option("Write the numbers and sentences as JSON.", OUTPUT, FILE),
@@ -140,7 +146,7 @@ COMMAND_OPTIONS = {  # options of the commands, besides those of `fill` in Pytho
     "memory": Option(MEMORY, LARGE, Kind(str, "SIZE")),
     "cluster": Option(CLUSTER, LARGE, Kind(str, "ADDRESS")),
 }
-PLACE = ("sheet", "header", "skip", "rows")  # where the table is in its file
+PLACE = ("sheet", "header", "skip", "rows", "decimal")  # how the table's file is read
 CLI_OPTIONS = {**filling.OPTIONS, **filling.LABEL_FLAGS, **COMMAND_OPTIONS}
 CLI_DEFAULTS: dict[str, Any] = {**dict.fromkeys(COMMAND_OPTIONS), "quiet": False, "force": False}
 CLI_DEFAULTS |= filling.LABEL_DEFAULTS | filling.DEFAULTS

@@ -202,7 +202,7 @@ def _fill_parts(table: str, targets: list[str], options: Options, given: dict[st
     """Fill a table part by part into a folder."""
     asked = {flag(name): getattr(options, name) for name in OWN_COLUMNS}
     asked |= {"several targets": len(targets) > 1}
-    only_in_memory = ("select", "sheet", "header", "skip", "rows", "save")
+    only_in_memory = ("select", "sheet", "header", "skip", "rows", "decimal", "save")
     asked |= {f"--{name}": given[name] is not None for name in only_in_memory}
     if odd := [name for name, wanted in asked.items() if wanted]:
         raise typer.BadParameter(
@@ -410,7 +410,9 @@ def default_out(table: str, word: str = "filled") -> str:
 def read_table(table: str, given: Mapping[str, Any]) -> Table:
     """Return a table in a file, or from standard input; options say where it is in it."""
     with stage("reading"):
-        layout = LayoutRequest.read(given.get("header"), given.get("skip"), given.get("rows"))
+        layout = LayoutRequest.read(
+            given.get("header"), given.get("skip"), given.get("rows"), given.get("decimal")
+        )
         return tables.read(
             table, sheet=given.get("sheet"), force=given.get("force", False), layout=layout
         )

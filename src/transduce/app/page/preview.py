@@ -45,9 +45,11 @@ from transduce.app.tables.features import (
 from transduce.app.tables.files import write
 from transduce.app.tables.formats import Table
 from transduce.app.tables.glances import Glance
+from transduce.app.tables.layout import SIGNS
 from transduce.app.tables.numbers import (
     hole_words,
     in_order,
+    number_of,
     number_text,
     read_numbers,
     sentinels,
@@ -329,6 +331,7 @@ class Preview:
             "notes": [escape_text(note) for note in self.table.notes],
             "sheets": sheets,
             "has_layout": has_layout,
+            "two_ways": _two_ways(self.original),
             "unfit": self.unfit(choices),
         }
 
@@ -493,6 +496,16 @@ SUITS = {
     "order": _gives_order,
     "probabilities": _gives_probabilities,
 }
+
+
+def _two_ways(table: Table) -> dict[str, Any] | None:
+    """Return a number whose decimal sign nothing in the table shows, and what it may be."""
+    if table.in_two_ways is None:
+        return None
+    column, text = table.in_two_ways
+    shown = {"column": escape_text(str(column), 80), "text": escape_text(text, 40)}
+    values = {sign: number_of(text, sign) for sign in SIGNS}
+    return shown | {sign: finite_or_none(value) for sign, value in values.items()}
 
 
 def _question_of(error: Exception) -> dict[str, Any] | None:

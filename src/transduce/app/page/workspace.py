@@ -57,6 +57,7 @@ BOXES = {
     "sheet": "the box “sheet”",
     "header": "“Where the table begins and ends”",
     "rows": "“Where the table begins and ends”",
+    "decimal": "the question above it",
     "confidence": (
         f"“Each interval or set of classes contains the truth with probability” {_SECOND}"
     ),
@@ -102,6 +103,7 @@ class Choices:
     # Where the table is in its sheet, as rows of the file: its names, and its data.
     header: int | None = None
     rows: str | None = None
+    decimal: str | None = None  # the sign of numbers that may have either
     besides: list[str] = field(default_factory=list)  # other columns that are filled along
     way: str | None = None  # how the labels came about
     column: str | None = None  # that says so
@@ -129,7 +131,7 @@ class Choices:
         lists = [*self.ignore, *self.text, *self.number, *self.missing, *self.keep]
         lists += [text for group in (*self.same, *self.apart) for text in group]
         texts = [self.target, self.added, self.id, self.sheet, self.column, *lists]
-        texts += [self.also, self.also_column, self.rows, *self.besides]
+        texts += [self.also, self.also_column, self.rows, self.decimal, *self.besides]
         if any(one is not None and not isinstance(one, str) for one in texts):
             raise ValueError("Columns and values are named by text.")
         checks.check_whole("labels", self.labels, least=0)
@@ -148,7 +150,7 @@ class Choices:
     @property
     def layout(self) -> LayoutRequest:
         """Where the table is in its sheet."""
-        return LayoutRequest.read(self.header, None, self.rows)
+        return LayoutRequest.read(self.header, None, self.rows, self.decimal)
 
     @property
     def targets(self) -> list[str]:

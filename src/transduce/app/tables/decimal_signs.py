@@ -9,7 +9,7 @@ import pandas as pd
 
 from transduce.app.tables import amounts
 from transduce.app.tables.numbers import NEARLY, is_missing, read_digits
-from transduce.core.types import AnyArray
+from transduce.core.types import AnyArray, ColumnName
 
 LOOKED_AT = 1000  # different texts of a column that show its sign
 GLANCED_AT = 50  # of these show whether it holds numbers at all
@@ -32,9 +32,47 @@ def sign_of_table(columns: Iterable[AnyArray]) -> str:
 
 def sign_of_frame(frame: pd.DataFrame, usual: str = "point") -> str:
     """Return the decimal sign of the columns of text in a table; the usual one if none shows it."""
-    cells = (frame.iloc[:, place] for place in range(frame.shape[1]))
-    texts = (column.to_numpy(object) for column in cells if _holds_text(column))
-    return sign_of_table(texts) or usual
+    return sign_of_table(_texts_in(frame).values()) or usual
+
+
+def doubt_in_frame(frame: pd.DataFrame) -> tuple[ColumnName, str] | None:
+    """Return the first column with a number that may have either sign, and that number."""
+    texts = _texts_in(frame)
+    found = number_in_doubt(texts.values())
+    if found is None:
+        return None
+    place, text = found
+    return frame.columns[list(texts)[place]], text
+
+
+def _texts_in(frame: pd.DataFrame) -> dict[int, AnyArray]:
+    """Return the columns of text, by their places."""
+    columns = {place: frame.iloc[:, place] for place in range(frame.shape[1])}
+    return {
+        place: column.to_numpy(object) for place, column in columns.items() if _holds_text(column)
+    }
+
+
+def number_in_doubt(columns: Iterable[AnyArray]) -> tuple[int, str] | None:
+    """Return the first column, by its place, with a number that may have either sign, and that.
+
+    None if another column shows the sign, or all are read alike.
+
+    >>> number_in_doubt([["a", "b"], ["4,729", "5,130"]])
+    (1, '4,729')
+    >>> number_in_doubt([["a", "b"], ["4,729", "5,13"]])
+    """
+    texts_of = list(columns)
+    if sign_of_table(texts_of):
+        return None
+    for place, texts in enumerate(texts_of):
+        levels = pd.unique(pd.Series(texts, dtype=object))[:LOOKED_AT]
+        present = [text for text in levels[~is_missing(levels)] if isinstance(text, str)]
+        found = [amounts.amount_in(text.strip()) for text in present if "," in text]
+        numbers = [amount["number"].strip() for amount in found if amount is not None]
+        if numbers and _sign_of_texts(present) == "":
+            return place, numbers[0]
+    return None
 
 
 def _holds_text(column: pd.Series) -> bool:

@@ -14,7 +14,7 @@ import pandas as pd
 import pyarrow as pa
 
 from transduce.app.tables.columns import ColumnReading
-from transduce.app.tables.decimal_signs import sign_of_table
+from transduce.app.tables.decimal_signs import number_in_doubt, sign_of_table
 from transduce.app.tables.encodings import STRAY, decode, decode_keeping, readable
 from transduce.app.tables.formats import Format, Original, Table
 from transduce.app.tables.layout import AUTOMATIC, Layout, LayoutRequest, find_layout
@@ -68,6 +68,7 @@ class DelimitedText(Original):
     ends: bool = True  # whether the last record has a line end
     decimal: str = "point"  # how numbers are written
     sign: str = "point"  # the decimal sign of numbers in text, in case of doubt
+    doubt: tuple[ColumnName, str] | None = None  # a column, and a number that may have either
     readings: dict[str, ColumnReading] = field(default_factory=dict)  # of each column
     unnamed: bool = False  # whether the first line holds data, so that the names are ours
     kind: str = "csv"  # or "tsv": what the delimiter says, whatever the file was called
@@ -204,7 +205,9 @@ def read_delimited(
         header = records[layout.names_at]
     _check_lengths(header, rows, layout, delimiter)
     cells = _cells(rows, layout).T
-    sign = sign_of_table(cells) or usual_sign(delimiter)
+    sign = request.decimal or sign_of_table(cells) or usual_sign(delimiter)
+    # Where commas separate fields, none of them is a decimal sign.
+    doubt = None if delimiter == "," else number_in_doubt(cells)
     columns = [_read_column(texts, sign) for texts in cells]
     frame = pd.concat([column.values for column in columns], axis=1)
     frame = frame.set_axis(layout.names, axis=1)
@@ -218,6 +221,7 @@ def read_delimited(
         ends=records[-1].text.endswith(("\n", "\r")),
         decimal=_decimal_sign(columns),
         sign=sign,
+        doubt=None if doubt is None else (layout.names[doubt[0]], doubt[1]),
         readings={name: column.reading for name, column in zip(layout.names, columns, strict=True)},
         unnamed=unnamed,
         kind=TSV.name if delimiter == "\t" else CSV.name,

@@ -9,6 +9,7 @@ import sys
 import zipfile
 import zlib
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -222,7 +223,7 @@ def _read_content(
     table_format, content = _recognize(content, format_named_by(path))
     if sheet is not None and not table_format.has_sheets:
         raise OptionError(f"is not an Excel file: leave out {option('sheet')}")
-    if layout != AUTOMATIC and not table_format.has_layout:
+    if replace(layout, decimal="") != AUTOMATIC and not table_format.has_layout:
         raise OptionError(
             f"has no rows beside its table: leave out {option('header')} and {option('rows')}"
         )

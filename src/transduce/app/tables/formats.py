@@ -18,10 +18,11 @@ import numpy as np
 import pandas as pd
 
 from transduce.app.tables.columns import ColumnReading
-from transduce.app.tables.decimal_signs import sign_of_frame
+from transduce.app.tables.decimal_signs import doubt_in_frame, sign_of_frame
 from transduce.app.tables.layout import AUTOMATIC, LayoutRequest
-from transduce.app.tables.numbers import number_text, read_numbers
+from transduce.app.tables.numbers import number_of, number_text, read_numbers
 from transduce.core.types import ColumnName
+from transduce.core.words import option
 
 PACKINGS = (".gz", ".zip")
 PACKING_FACTOR = 5  # a packed file takes so many times its size in memory
@@ -37,6 +38,7 @@ class Original:
     kind: str = "csv"  # the name of the format that writes the table back
     lines: Sequence[int] | None = None  # of the file, counted from 1, on which each row begins
     sign: str = ""  # the decimal sign of numbers in text, in case of doubt; "" if texts show it
+    doubt: tuple[ColumnName, str] | None = None  # a column, and a number that may have either sign
 
     @property
     def index(self) -> tuple[str, ...]:
@@ -93,12 +95,32 @@ class Table:
     @cached_property
     def prefer(self) -> str:
         """The decimal sign of numbers in text, in case of doubt."""
-        return self.original.sign or sign_of_frame(self.frame)
+        return self.layout.decimal or self.original.sign or sign_of_frame(self.frame)
+
+    @cached_property
+    def in_two_ways(self) -> tuple[ColumnName, str] | None:
+        """A column, and a number in it of which nothing says whether it has a decimal comma."""
+        if self.layout.decimal:
+            return None
+        if self.original.sign:
+            return self.original.doubt
+        return doubt_in_frame(self.frame)
 
     @property
     def notes(self) -> list[str]:
         """What the user should know about how the file was read."""
-        return self.original.notes(self)
+        notes = self.original.notes(self)
+        if self.in_two_ways is None:
+            return notes
+        column, text = self.in_two_ways
+        signs = ("comma", "point") if self.prefer == "point" else ("point", "comma")
+        values = [f"{number_of(text, sign):.12g}" for sign in signs]
+        note = (
+            f"{text!r} in column {str(column)!r} may be {values[0]} or {values[1]}, and nothing in "
+            f"the table says which: it was read as {values[1]}; "
+            f"{option('decimal', signs[0])} reads it as {values[0]}."
+        )
+        return [note, *notes]
 
     @property
     def flags(self) -> dict[str, object]:

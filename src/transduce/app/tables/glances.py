@@ -46,7 +46,7 @@ def first_rows(path: Path, n_rows: int, layout: LayoutRequest = AUTOMATIC) -> pd
         content = content[: content.rfind(b"\n") + 1]
     if not content.strip():
         return None
-    frame, _ = table_format.read(content, None, LayoutRequest(layout.header, layout.first))
+    frame, _ = table_format.read(content, None, replace(layout, last=None))
     return frame.head(n_rows)
 
 

@@ -19,12 +19,14 @@ import numpy as np
 
 from transduce.app.tables.decimal_signs import sign_of_column, sign_of_table
 from transduce.app.tables.numbers import HOLES, NEARLY, number_of
+from transduce.core.checks import check_choice
 from transduce.core.types import AnyArray, Array
 from transduce.core.words import OptionError, counted, option, quoted
 
 Cell = object  # a text, a number, a date, None if it is empty
 Rows = Sequence[Sequence[Cell]]
 
+SIGNS = ("point", "comma")
 MOST_ABOVE = 40  # rows among which the names are looked for
 MOST_BELOW = 40  # rows at the end among which totals and footnotes are looked for
 LOOKED_AT = 200  # rows that tell how wide a table is
@@ -52,7 +54,7 @@ _NUMBER = re.compile(r"[-+(]?\s*[\d.,'\s]*\d[\d.,'\s]*\s*[%)]?")
 
 @dataclass(frozen=True)
 class LayoutRequest:
-    """What the user says about where a table is; numbers of rows count from 1, as files do.
+    """What the user says about how a file is to be read; rows count from 1, as files do.
 
     Attributes
     ----------
@@ -60,15 +62,23 @@ class LayoutRequest:
         The row that holds the names of the columns; 0 if there is none.
     first, last : int, optional
         The first and the last row of the data.
+    decimal : str
+        The decimal sign of numbers that could have either, "point" or "comma"; "" if it is
+        to be seen from the other numbers.
     """
 
     header: int | None = None
     first: int | None = None
     last: int | None = None
+    decimal: str = ""
 
     @classmethod
-    def read(cls, header: int | None, skip: int | None, rows: str | None) -> LayoutRequest:
+    def read(
+        cls, header: int | None, skip: int | None, rows: str | None, decimal: str | None = None
+    ) -> LayoutRequest:
         """Return what options say; an OptionError in words if they contradict each other."""
+        if decimal is not None:
+            check_choice("decimal", decimal, SIGNS)
         if header is not None and skip is not None:
             raise OptionError(
                 f"{option('header')} and {option('skip')} say the same: leave one of them out."
@@ -76,7 +86,7 @@ class LayoutRequest:
         if skip is not None:
             header = skip + 1
         if rows is None:
-            return cls(header)
+            return cls(header, decimal=decimal or "")
         ends = re.fullmatch(r"\s*(\d*)\s*:\s*(\d*)\s*", rows)
         if ends is None:
             raise OptionError(
@@ -86,7 +96,7 @@ class LayoutRequest:
         last = int(ends[2]) if ends[2] else None
         if first is not None and last is not None and first > last:
             raise OptionError(f"The first of the rows {rows} comes after the last.")
-        return cls(header, first, last)
+        return cls(header, first, last, decimal or "")
 
     @property
     def flags(self) -> dict[str, object]:
@@ -96,6 +106,8 @@ class LayoutRequest:
             flags["header"] = self.header
         if self.first is not None or self.last is not None:
             flags["rows"] = f"{self.first or ''}:{self.last or ''}"
+        if self.decimal:
+            flags["decimal"] = self.decimal
         return flags
 
 

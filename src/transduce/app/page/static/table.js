@@ -81,7 +81,7 @@ async function drop(page, file) {
 
 export async function drawTable(page) {
   const { state } = page, { choices } = state;
-  const key = JSON.stringify([state.table, state.tables.find(({ name }) => name === state.table)?.changed, choices.text, choices.number, choices.missing, choices.keep, choices.same, choices.case_sensitive, choices.ignore, choices.id, choices.sheet, choices.header, choices.rows, choices.added, choices.labels, choices.target, choices.besides, choices.task]);
+  const key = JSON.stringify([state.table, state.tables.find(({ name }) => name === state.table)?.changed, choices.text, choices.number, choices.missing, choices.keep, choices.same, choices.case_sensitive, choices.ignore, choices.id, choices.sheet, choices.header, choices.rows, choices.decimal, choices.added, choices.labels, choices.target, choices.besides, choices.task]);
   if (key !== seen) {
     seen = key;
     if (found?.table !== state.table) wait(state);
@@ -144,7 +144,7 @@ function drawPreview(page) {
   drawBesides(page);
   const along = choices.labels ? [] : choices.besides.flatMap((name) => named.get(name)?.ask ?? []);
   redraw($("question"), ...[asks, ...along].filter(Boolean).map((one) => question(page, one)));
-  redraw($("asks"), ...questions(page));
+  redraw($("asks"), ...askSign(page), ...questions(page));
   const chosen = choices.target && !found.without_label.includes(choices.target);
   $("to-ways").hidden = !targets.length;
   $("to-labels").disabled = !chosen;
@@ -253,6 +253,15 @@ function askAlike(page, { name }, group, after = () => {}) {
   return asking([make("strong", { text: `Is this the same in “${name}”?` }), ` ${listed}`],
     ...texts.slice(0, 3).map((text, place) => answer(`Yes, call it “${text}”`, () => call(text), place ? "plain" : "primary")),
     answer("No, these differ", async () => { await page.change(({ apart }) => ({ apart: [...apart, [name, ...texts]] })); after(); }));
+}
+
+// Numbers such as 4,729, of which nothing in the table says what the comma is.
+function askSign(page) {
+  if (!found.two_ways) return [];
+  const { column, text, point, comma } = found.two_ways;
+  return [asking([make("strong", { text: `How large is “${text}” in “${column}”?` }), " Nothing else in the table shows whether its comma stands before decimals or between thousands."],
+    answer(`Decimals: ${number(comma)}`, () => page.change({ decimal: "comma" }), "primary"),
+    answer(`Thousands: ${number(point)}`, () => page.change({ decimal: "point" })))];
 }
 
 function askUnit(page, column) {
