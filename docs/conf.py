@@ -50,6 +50,12 @@ html_theme_options = {
     "show_toc_level": 2,
     "navigation_with_keys": False,
     "logo": {"text": "transduce"},
+    # Pages of the API have no list of headings beside them, so that their examples fit.
+    "secondary_sidebar_items": {
+        "*": ["page-toc"],
+        "methods/*": ["page-toc"],
+        "auto_examples/*": ["page-toc"],
+    },
     "footer_start": ["copyright"],
     "footer_end": [],
 }

@@ -82,9 +82,12 @@ The scripts in `papers/` wrote its tables and plots from full runs; the paragrap
 Tables show means over as many splits as the papers have; a column *paper* holds the published figure.
 `docs/results` has the whole tables, with standard deviations, tests and raw numbers.
 
-    TRANSDUCE_DATA=folder make papers                             # quick mode of all: minutes each
-    TRANSDUCE_DATA=folder python papers/chapelle1999.py --full    # goes on where it was stopped; --jobs 2 for two cores
-    python papers/page.py                                         # this page, from the full runs
+```console
+export TRANSDUCE_DATA=folder
+make papers                             # quick mode of all: minutes each
+python papers/chapelle1999.py --full    # goes on where it was stopped; --jobs 2 for two cores
+python papers/page.py                   # this page, from the full runs
+```
 
 The quick mode takes the first splits of the full one, and says which figures are within one standard deviation of it.
 `papers/DATA.md` says where the data come from.

@@ -145,10 +145,9 @@ def test_methods_are_named_as_in_the_code():
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     table = set(re.findall(r"^\| `(\w+)` \|", readme, re.M))
     assert table == {name for name in transduce.__all__ if hasattr(getattr(transduce, name), "fit")}
-    choices = re.search(
-        r"--method <([^>]*)>", (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
-    )
-    assert set(re.sub(r"\s", "", choices[1]).split("|")) == {*methods.METHODS, "MODULE:NAME"}
+    commands = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    single = re.search(r"name it: ([^;]*);", " ".join(commands.split()))
+    assert {"auto", *re.split(r", | or ", single[1])} == set(methods.METHODS)
 
 
 def test_extras_are_named():

@@ -67,7 +67,7 @@ def test_groups_of_uneven_size_are_named():
     model = quiet(Ridge(), labels=Grouped(groups[rows])).fit(X[rows], y[rows])
     even = quiet(Ridge(), labels=Grouped(groups)).fit(X, y)
     assert model.guarantee_.of_rows > 0.4
-    assert "of all rows more may be outside, up to" in model.guarantee_.statement
+    assert "the share of all rows outside may be larger, up to" in model.guarantee_.statement
     few = quiet(Ridge(), labels=Grouped(np.arange(len(y)) // 2)).fit(X, y).guarantee_
     assert few.of_rows < even.guarantee_.of_rows
     assert "share of all rows" not in few.statement

@@ -1,4 +1,4 @@
-"""Columns that came about differently with and without a label: how often they are found, and how often by mistake."""
+"""Columns recorded differently with and without a label: how often they are found, and how often by mistake."""
 
 import numpy as np
 import pandas as pd

@@ -127,7 +127,7 @@ class ConformalTransducer(Transducer):
 
     Notes
     -----
-    If rows were labelled at random, and the other columns came about in the same way
+    If rows were labelled at random, and the other columns were recorded in the same way
     with and without a label, every order of the c + m scores is equally likely: each interval or
     set holds the truth with probability at least `confidence`, and the number of the m outside is
     ``BetaBinomial(m, c + 1 - k, k)`` with ``k = ceil((c + 1) confidence)`` (Vovk, Gammerman, Shafer

@@ -32,7 +32,7 @@ def join_assumptions(assumptions: Iterable[str]) -> str:
 
 # A part of every assumption: where a column is the truth at labelled rows and a guess elsewhere, 51
 # % of the true values were in intervals at 90 %, although rows were labelled at random.
-ALIKE = "the other columns came about in the same way with and without a label"
+ALIKE = "the other columns were recorded in the same way with and without a label"
 
 LATER = Assumption(
     "the rows that come later are like the labelled ones, differing from them by chance alone",

@@ -51,7 +51,7 @@ class Verdict:
             return ""
         name = self.columns[0]
         return (
-            f"If {name!r} came about differently with and without a label, leave it out with "
+            f"If {name!r} was recorded differently with and without a label, leave it out with "
             f"{option('ignore', [name])}."
         )
 
@@ -139,9 +139,9 @@ class Limits:
         places = [(self.below, "downwards", "below"), (self.above, "upwards", "above")]
         said = [_OPEN.format(*place) for place in places if math.isfinite(place[0])]
         if self.number == 1:
-            labels = "1 label is a limit."
+            labels = "1 label is a detection limit."
         else:
-            labels = f"{self.number:,} labels are limits."
+            labels = f"{self.number:,} labels are detection limits."
         return " ".join([labels, *said])
 
 

@@ -122,8 +122,8 @@ def _not_covered(guarantee: Guarantee) -> list[str]:
     if guarantee.of_rows is not None and guarantee.uneven:
         share = math.ceil(100 * guarantee.of_rows - 1e-9)
         sentences.append(
-            "Groups differ in size and each counts once: of all rows more may be outside, up to "
-            f"{share:.0f} % on average if the largest groups are hard."
+            "Groups differ in size, and each counts once: the share of all rows outside may be "
+            f"larger, up to {share:.0f} % on average if the largest groups are hard to predict."
         )
     if guarantee.n_empty:
         rows = counted(guarantee.n_empty, "row that was", "rows that were")
@@ -184,8 +184,8 @@ def _wrong_sentence(guarantee: Guarantee, bound: CountBound) -> str:
         )
     if bound.at_most < bound.of:
         return (
-            f"As to how many of the {bound.of:,} {what}, these labels give no better bound than "
-            "the same prediction for all rows would have."
+            f"These labels give no useful bound on how many of the {bound.of:,} {what}: one "
+            "prediction for all rows would have as good a bound."
         )
     return f"These labels do not bound how many of the {bound.of:,} {what}."
 
@@ -314,9 +314,9 @@ def _rest_on(guarantee: Guarantee) -> list[str]:
         )
     sentences += _condition_sentence(guarantee)
     if LIMITED in guarantee.assumptions and guarantee.limits is not None:
-        seen = "All labels have the same limits"
+        seen = "All labels have the same detection limits"
         if guarantee.limits.differ:
-            seen = "Limits differ from label to label"
+            seen = "Detection limits differ from label to label"
         sentences.append(
             f"{seen}; if a row may have one further out, name it with {option('limit')}."
         )
@@ -389,7 +389,7 @@ def _about_empty(guarantee: Guarantee) -> str:
         each = "it"
         those = "it"
     empty = f"{n_empty:,} of the {total:,} rows drawn at random {has} no label"
-    cost = f"counting {each} as the worst possible, whatever the reason, keeps it exact"
+    cost = f"counting {each} as the worst case, whatever the reason, keeps the guarantee exact"
     level = calibration_rank(guarantee.confidence or 0.0, total) / (guarantee.n_calibration + 1)
     if (
         guarantee.about in HOLDS

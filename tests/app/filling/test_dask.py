@@ -61,7 +61,7 @@ def test_fill_returns_a_lazy_frame(frame):
     assert result.counts.labelled == frame["y"].count()
     assert result.counts.unlabelled == frame["y"].isna().sum()
     assert result.counts.is_lazy
-    assert "The rows that are shown are those of the sample." in result.report()
+    assert "The rows that are shown belong to the sample." in result.report()
     cut = result.table(minimum=frame["y"].min()).compute(scheduler="synchronous")
     assert (
         cut["y_lower"].min()

@@ -1,4 +1,4 @@
-"""Columns that came about differently with and without a label: left out with a note, wherever a table comes from."""
+"""Columns recorded differently with and without a label: left out with a note, wherever a table comes from."""
 
 import numpy as np
 import openpyxl

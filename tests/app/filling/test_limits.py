@@ -77,7 +77,7 @@ def test_limits_that_differ_and_one_that_is_named():
     frame, _, known = table_of(low=low)
     result = fill(frame, "y", guarantee="column", **SETTINGS)
     assert result.guarantee.limits.below == 0.0
-    assert "Limits differ from label to label" in result.guarantee.grounds
+    assert "Detection limits differ from label to label" in result.guarantee.grounds
     named = result.with_options(limit="<0.3", minimum=-9)
     assert named.guarantee.limits.below == 0.3
     assert "no row has a limit beyond" not in named.guarantee.grounds

@@ -60,5 +60,5 @@ def test_a_column_with_limits_has_no_tables_by_column():
     price = frame["price"].astype(object)
     price[price.first_valid_index()] = "<0.5"
     result = fill(frame[["size", "region"]].assign(price=price), "price", method="ridge")
-    assert "are limits" in summarize_whole(result.reported)["why"]
+    assert "are detection limits" in summarize_whole(result.reported)["why"]
     assert tables_by_column(result.reported) == []

@@ -179,8 +179,8 @@ def _check_suits(column: PredictedColumn, question: Question) -> None:
     limits = column.target.limits
     if limits.number and question.what not in ("share", "quantile"):
         raise ValueError(
-            f"{limits.number} labels are limits, such as <0.5, and what is below them is not "
-            "known: ask for the median, or for the share above the largest limit."
+            f"{limits.number} labels are detection limits, such as <0.5, and what is below them "
+            "is not known: ask for the median, or for the share above the largest limit."
         )
 
 

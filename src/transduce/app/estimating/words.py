@@ -14,14 +14,14 @@ from transduce.app.estimating.predicted import PredictedColumn
 from transduce.core.words import counted, option, percent
 
 HOW_TO_READ = {
-    "exact": "“exact” intervals hold at their level for any number of labels, and come from the "
-    "labels alone",
-    "approximate": "“approximate” intervals hold nearly at their level, however wrong the "
+    "exact": "“exact” intervals have at least the stated coverage for any number of labels, and "
+    "come from the labels alone",
+    "approximate": "“approximate” intervals have nearly the stated coverage, however wrong the "
     "predictions are",
     "none": "where it says “none”, nothing is promised",
 }
 EXACT_WITH_PREDICTIONS = (
-    "“exact” intervals hold at their level for any number of labels, "
+    "“exact” intervals have at least the stated coverage for any number of labels, "
     "however wrong the predictions are"
 )
 
@@ -139,7 +139,7 @@ def sentences_about(
     joint: bool,
     can_ask: bool = True,
 ) -> list[str]:
-    """Return what the intervals mean, what they rest on, and what to know of single ones.
+    """Return what the intervals mean, what they assume, and what to know of single ones.
 
     `can_ask` is whether the reader may ask again, with other options.
     """
@@ -148,8 +148,8 @@ def sentences_about(
     n_lines = sum(len(frame) for frame in frames)
     said = [_level_sentence(level, joint, n_lines, can_ask)]
     if kinds - {"none"}:
-        rests = "It rests" if n_lines == 1 else "They rest"
-        said.append(f"{rests} on this: {column.assumption}.")
+        assumes = "It assumes" if n_lines == 1 else "They assume"
+        said.append(f"{assumes} that {column.assumption}.")
     how_to_read = HOW_TO_READ
     if column.has_exact_shares:
         how_to_read = HOW_TO_READ | {"exact": EXACT_WITH_PREDICTIONS}

@@ -54,16 +54,22 @@ def _designs_in_help() -> str:
     return list_designs("column").replace("Chance()", "Chance(), which is the default", 1)
 
 
+def _methods_in_help() -> str:
+    """Return the names of the single methods, as a list in words."""
+    *names, last = (name for name in METHODS if name != "auto")
+    return f"{', '.join(names)} or {last}"
+
+
 PANELS = (ANSWER, LABELS, GUARANTEE, COLUMNS, OUTPUT, LARGE, COMPUTING)
 # What help says of each option, by the panel that it stands in; the panels are in the order of a
 # user's questions.
 HELP = {
     ANSWER: {
-        "method": 'How to fill: "auto" blends the methods that suit the table; see `transduce '
-        "methods`. An estimator of your own works too, and several are blended; MODULE:NAME "
-        "imports an estimator, and importing runs its code. If you try several methods and choose "
-        "one by its predictions, a guarantee for the column no longer holds; intervals by row do "
-        "not depend on the method.",
+        "method": 'How to fill: "auto" blends the methods that suit the table. For a single '
+        f"method, name it: {_methods_in_help()}; `transduce methods` explains them. An estimator "
+        "of your own works too, and several are blended; MODULE:NAME imports an estimator, and "
+        "importing runs its code. If you try several methods and choose one by its predictions, a "
+        "guarantee for the column no longer holds; intervals by row do not depend on the method.",
         "task": "Whether labels are numbers or classes. Texts are classes unless all of them are "
         "numbers; booleans, categories, and numbers that are all 0 or 1, or all -1 or 1, are "
         "classes too.",
@@ -296,7 +302,7 @@ PREDICTIONS = Kind(list, "COLUMN", _predictions, words="column or list of column
 VALUES = Kind(list, "VALUE")
 DEVICE = Kind(str, "NAME", _name)
 FOLDER = Kind(str, "FOLDER", _name)
-METHOD = Kind(str, f"<{'|'.join(METHODS)}|MODULE:NAME>", lambda name, value: read_method(value))
+METHOD = Kind(str, "METHOD", lambda name, value: read_method(value))
 METHOD = replace(METHOD, words="str, estimator or list of these")
 DESIGN = Kind(object, check=_design)
 LIMITS = Kind(list, "LIMIT", _limits, task="regression")

@@ -252,18 +252,16 @@ class OtherRows:
         n_calibration = fit.model.estimator.guarantee_.n_calibration
         within = ""
         if n_calibration:
-            within = f", {n_calibration:,} of which calibrate the predictions at its rows"
+            within = f", {n_calibration:,} of them calibration labels for its rows"
         n_unused = n_labels - n_seen - n_kept
-        kept = f"the other {n_kept:,} labels calibrate their predictions"
+        kept = f"with the other {n_kept:,} labels for calibration"
         if n_unused > 0:
-            kept = (
-                f"{n_kept:,} labels calibrate their predictions; {n_unused:,} labels are not used"
-            )
+            kept = f"with {n_kept:,} labels for calibration; {n_unused:,} labels are not used"
         return (
             f"The fit saw {len(fit.frame):,} of the {n_rows:,} rows, drawn at random, with "
-            f"{n_seen:,} of the {n_labels:,} labels{within}; all other rows are answered one by "
-            f"one, and {kept}. The comparison of labelled and unlabelled rows, the weights of "
-            "methods and columns, and the map are those of the sample."
+            f"{n_seen:,} of the {n_labels:,} labels{within}; all other rows are predicted one by "
+            f"one, {kept}. The comparison of labelled and unlabelled rows, the weights of methods "
+            "and columns, and the map are based on the sample."
         )
 
 
@@ -383,7 +381,7 @@ class SampleOfParts(_SampleOfRows):
 
     def notes_on_shown(self) -> list[str]:
         """Return that the rows of the sample are shown."""
-        return ["The rows that are shown are those of the sample."]
+        return ["The rows that are shown belong to the sample."]
 
     def shown_among_others(self) -> str:
         """Return that rows are counted among those of the sample."""

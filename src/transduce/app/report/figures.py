@@ -136,8 +136,8 @@ def _draw_forest(summary: Summary, place: int) -> Drawing | None:
 
     lines = [f"{line['group'] or 'all rows'} {line['text']}" for line in table["lines"][:6]]
     text = (
-        f"{title}: {'; '.join(lines)}. Each with its interval, and below it that of the labels "
-        "alone."
+        f"{title}: {'; '.join(lines)}. Each has its interval, with that of the labels alone "
+        "below it."
     )
     return Drawing(title, text, paint, (WIDTH, panel_height(len(frame))))
 

@@ -81,7 +81,8 @@ def why_not_known(
         )
     if guarantee.kind == "none":
         return (
-            "Nothing is guaranteed of the rows to be filled, and how good they are cannot be told."
+            "Nothing is guaranteed about the rows to be filled, so that the known values cannot "
+            "show how good their predictions are."
         )
     return ""
 

@@ -562,7 +562,7 @@ def _how_it_holds(context: ReportContext) -> str:
     if guarantee.n_groups:
         words += " over new groups, each of which counts once"
         if guarantee.uneven:
-            words += "; groups differ in size, and of all rows more may be outside"
+            words += "; groups differ in size, and the share of all rows outside may be larger"
     if bound is not None:
         if guarantee.hedged:
             words += "; were it exact, at most"

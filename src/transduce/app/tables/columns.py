@@ -40,10 +40,10 @@ MOST_CODES = 10  # different whole numbers that may be codes of classes
 FEWEST_OF_A_CODE = 2.0  # labels, on average
 NO_LIMITS = Limits()
 LEARNT = (
-    "label names a limit and was learnt as the limit itself, "
-    "and intervals that reach it are open there",
-    "labels name limits and were learnt as the limit itself, "
-    "and intervals that reach it are open there",
+    "label is a detection limit, which the fit takes as its value; "
+    "intervals that reach it are open there",
+    "labels are detection limits, which the fit takes as their values; "
+    "intervals that reach them are open there",
 )
 
 
@@ -1220,6 +1220,8 @@ def _hint_at_columns(frame: pd.DataFrame, name: ColumnName) -> str:
         close = difflib.get_close_matches(word, names, n=3, cutoff=0.6)
     if close:
         return f"Did you mean {' or '.join(repr(names[key]) for key in close)}?"
+    if not names:
+        return "It has no columns."
     first = [repr(str(column)) for column in frame.columns[:6]]
     if frame.shape[1] > len(first):
         return f"It has {', '.join(first)} and others."

@@ -258,8 +258,8 @@ class BoundDesign:
 
         if self.order is not None:
             raise ValueError(
-                "Labels that stop along an order say nothing certain of the rows beyond them: draw "
-                "rows at random with `transduce draw`, label them, and fill with "
+                "Labels that stop along an order say nothing certain about the rows beyond them: "
+                "draw rows at random with `transduce draw`, label them, and fill with "
                 f"{option('random_labels')}."
             )
         rows = self._sampled_rows(missing)

@@ -81,6 +81,6 @@ class BoundByValue(BoundDesign):
     def describe_sample(self, missing: Mask, estimated: Array | None = None) -> Sample:
         """Refuse: labels that were chosen by their value say nothing of the other rows."""
         raise ValueError(
-            "Labels that were chosen by their value say nothing certain of the other rows: draw "
+            "Labels that were chosen by their value say nothing certain about the other rows: draw "
             "rows at random with `transduce draw`, and label them."
         )

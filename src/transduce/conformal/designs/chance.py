@@ -41,9 +41,9 @@ class Chance(Design):
     --------
     >>> from transduce.conformal import Chance
     >>> Chance().assumption
-    'rows were labelled at random, and the other columns came about in the same way ...'
+    'rows were labelled at random, and the other columns were recorded in the same way ...'
     >>> Chance(within="region").assumption
-    'rows were labelled at random within each category, and the other columns came about ...'
+    'rows were labelled at random within each category, and the other columns were ...'
     """
 
     reweight: bool = True

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 UNSEEN = Assumption(
     "apart from rows whose labels were seen, rows were labelled at random, and the other columns "
-    "came about in the same way with and without such a label",
+    "were recorded in the same way with and without such a label",
     condition="if the other rows were labelled at random",
 )
 
