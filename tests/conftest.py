@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.compile_once import compile_once
 from tests.few_draws import take_few_draws
 
 os.environ.setdefault("MPLBACKEND", "Agg")
@@ -136,6 +137,7 @@ class FewOfMany:
 def pytest_configure(config):
     """Compile again what is older than a compiled source: numba looks at a function's own file alone."""
     config.pluginmanager.register(FewOfMany())
+    compile_once()
     if hasattr(config, "workerinput"):
         return
     indexes = list(SOURCE.rglob("*.nbi"))

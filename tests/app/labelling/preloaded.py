@@ -12,5 +12,7 @@ import transduce
 import transduce.app.filling
 import transduce.app.page.command
 import transduce.app.page.run
+from tests.compile_once import compile_once
 
+compile_once()
 PUBLIC = [getattr(transduce, name) for name in transduce.__all__]
