@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import binom, hypergeom
 
 from tests import brute
 from transduce.population import (
@@ -457,10 +458,89 @@ class TestLimits:
         assert (line["lower"], line["upper"], line["kind"]) == (-np.inf, np.inf, "none")
 
     def test_predictions_without_an_error_are_no_guarantee(self):
+        """Ten labels without an error show at 97.5 % that they are useless at 31 % of the rows at most."""
         y = np.append(np.arange(10.0), np.full(10, np.nan))
         line = estimate_mean(y, np.arange(20.0)).iloc[0]
-        assert line["lower"] == pytest.approx(line["upper"])
+        alone = estimate_mean(y).iloc[0]
+        share = 1.0 - 0.025**0.1
+        expected = np.sqrt(share) * (alone["upper"] - alone["lower"])
+        assert line["estimate"] == pytest.approx(9.5)
+        assert line["upper"] - line["lower"] == pytest.approx(expected)
         assert line["kind"] == "approximate"
+
+    @pytest.mark.parametrize("n_labels", [30, 100])
+    def test_rare_errors_are_reckoned_with(self, n_labels):
+        """Three answers of a hundred are wrong: most samples of 30 have one error or none."""
+        rng = np.random.default_rng(0)
+        truth = (rng.random(1000) < 0.4).astype(float)
+        answers = np.where(rng.random(1000) < 0.03, 1.0 - truth, truth)
+        held = 0
+        for _ in range(150):
+            labelled = rng.permutation(1000) < n_labels
+            y = np.where(labelled, truth, np.nan)
+            line = estimate_share(y, answers, of=1.0).iloc[0]
+            held += line["lower"] <= truth.mean() <= line["upper"]
+        assert held >= binom.ppf(1e-3, 150, 0.95)  # it was 49 and 80 %
+
+    def test_labels_alone_promise_nothing_where_ours_do_not(self):
+        """A group whose labels are equal had an interval of no width beside ours of any number."""
+        y = np.append(np.full(5, 2.0), np.full(5, np.nan))
+        line = estimate_mean(y).iloc[0]
+        assert (line["labels_alone_lower"], line["labels_alone_upper"]) == (-np.inf, np.inf)
+
+    def test_equal_labels_of_a_group_tell_no_difference(self):
+        y = np.array([2.0] * 4 + [np.nan] * 4 + [1.0, 2.0, 4.0, 3.0] + [np.nan] * 4)
+        by = np.repeat(["a", "b"], 8)
+        line = estimate_difference(y, by=by, groups=("a", "b")).iloc[0]
+        assert (line["kind"], line["lower"], line["upper"]) == ("none", -np.inf, np.inf)
+
+    def test_a_difference_of_rare_shares_by_the_interval_of_each(self):
+        """Newcombe 1998, method 10: distances from the exact ends are added as errors are."""
+        y = np.array([1.0] * 2 + [0.0] * 18 + [np.nan] * 20 + [0.0] * 20 + [np.nan] * 30)
+        by = np.repeat(["a", "b"], [40, 50])
+        line = estimate_difference(y, by=by, groups=("a", "b")).iloc[0]
+        first, second = (
+            estimate_share(y[by == group], of=1.0, exact=True).iloc[0] for group in ("a", "b")
+        )
+        below = np.hypot(first["estimate"] - first["lower"], second["upper"] - second["estimate"])
+        above = np.hypot(first["upper"] - first["estimate"], second["estimate"] - second["lower"])
+        difference = first["estimate"] - second["estimate"]
+        assert line["lower"] == pytest.approx(difference - below)
+        assert line["upper"] == pytest.approx(difference + above)
+        assert (line["kind"], line["n_labels"]) == ("approximate", 40)
+
+    @pytest.mark.parametrize("ones", [(0, 1), (1, 3), (2, 4), (5, 5)])
+    def test_differences_of_shares_over_all_samples(self, ones):
+        """Every pair of samples of two groups of ten rows: the difference is held at its level."""
+        sizes, n_labels, confidence = 10, 4, 0.8
+        by = np.repeat(["a", "b"], sizes)
+        held = 0.0
+        for found in itertools.product(range(n_labels + 1), repeat=2):
+            chance = np.prod(
+                [
+                    hypergeom.pmf(k, sizes, n_ones, n_labels)
+                    for k, n_ones in zip(found, ones, strict=True)
+                ]
+            )
+            if chance == 0.0:
+                continue
+            y = np.concatenate(
+                [[1.0] * k + [0.0] * (n_labels - k) + [np.nan] * (sizes - n_labels) for k in found]
+            )
+            line = estimate_difference(y, by=by, groups=("a", "b"), confidence=confidence).iloc[0]
+            truth = (ones[0] - ones[1]) / sizes
+            if line["lower"] - 1e-9 <= truth <= line["upper"] + 1e-9:
+                held += chance
+        assert held >= confidence
+
+    def test_few_labels_of_a_kind_tell_no_logistic_slope(self):
+        """With two labels of the rarer kind intervals held the slope in 82 % of draws."""
+        rng = np.random.default_rng(1)
+        x = rng.normal(size=(80, 1))
+        for n_ones, kind in ((2, "none"), (6, "approximate")):
+            y = np.where(np.arange(80) < 40, 0.0, np.nan)
+            y[:n_ones] = 1.0
+            assert estimate_regression(y, x, logistic=True).loc["x0", "kind"] == kind
 
     def test_one_row_decides_a_slope(self):
         rng = np.random.default_rng(16)

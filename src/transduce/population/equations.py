@@ -58,6 +58,20 @@ class Equation:
         """How many coefficients there are."""
         return self.design.shape[1] + (self.outcome is not None)
 
+    def n_of_rarer(self, column: PartlyKnown) -> int:
+        """Return how many labels of the sample there are; of the rarer kind in a logistic one.
+
+        Logistic slopes on a column by itself, with probabilities as predictions, were
+        held at 95 % in 36 and 82 % of draws with one and two labels of the rarer kind that had an
+        interval at all, and in 94 to 100 % with three and more.
+        """
+        sampled = column.sample.rows
+        if not self.logistic:
+            return int(np.sum(sampled))
+        outcome = column.values if self.outcome is None else self.outcome
+        n_ones = int(np.sum(outcome[sampled] == 1.0))
+        return min(n_ones, int(np.sum(sampled)) - n_ones)
+
     def rows(self, values: Array) -> Array:
         """Return all predictors if the partly known column has these values, shape (n, p)."""
         if self.outcome is None:
@@ -111,7 +125,7 @@ class EquationOfColumn:
     def of(cls, equation: Equation, column: PartlyKnown) -> EquationOfColumn | None:
         """Return the equation of a column; None if labels are too few."""
         sample = column.sample
-        if sample.n_labels <= equation.n_coefficients:
+        if equation.n_of_rarer(column) <= equation.n_coefficients:
             return None
         stands_for = weigh_sample(sample, sample.rows, column.unknown)
         if stands_for is None:

@@ -90,11 +90,14 @@ def line_of(
 ) -> Estimate:
     """Return a line of the frame: ours, and what labels alone would give.
 
-    Nothing is promised of an estimate that is doubtful.
+    Nothing is promised of an estimate that is doubtful, with predictions or without.
     """
-    ends = (-np.inf, np.inf) if doubtful else ours.interval(confidence)
-    kind = NONE if doubtful else kind_of(ours)
-    return line_between(ours, alone, ends, alone.interval(confidence), kind)
+    ours = ours.no_surer_than_a_sample(alone, confidence)
+    if doubtful:
+        anything = (-np.inf, np.inf)
+        return line_between(ours, alone, anything, anything, NONE)
+    ends = ours.interval(confidence)
+    return line_between(ours, alone, ends, alone.interval(confidence), kind_of(ours))
 
 
 def line_between(

@@ -15,15 +15,21 @@ from transduce.core.types import Array, Labels, Mask
 from transduce.population.betting import BoundedDraws, order_at_random
 from transduce.population.linear import LinearEstimate, estimate_linear
 from transduce.population.lines import (
+    APPROXIMATE,
     EXACT,
+    NONE,
     Estimate,
     asked_groups,
+    labels_are_equal,
+    labels_for_half_width,
+    labels_for_width,
     line_between,
     line_of,
     linear_line,
     make_frame,
 )
 from transduce.population.sample import PartlyKnown, Sample, read_column
+from transduce.population.shares import share_line, takes_exact
 
 
 def estimate_mean(  # noqa: PLR0913 - settings of a public function
@@ -179,10 +185,70 @@ def estimate_difference(
 
 def compare_groups(column: PartlyKnown, first: Mask, second: Mask, confidence: float) -> Estimate:
     """Return the difference of the means of two groups, each estimated by its own labels."""
+    if rests_on_few(column, first) or rests_on_few(column, second):
+        return compare_shares(column, first, second, confidence)
     ours = difference_of(column, first, second)
     alone = difference_of(column.without_predictions(), first, second)
     doubtful = column.sample.n_lost(first | second) > 0
+    if not ours.is_known:
+        doubtful |= labels_are_equal(column, first) or labels_are_equal(column, second)
     return line_of(ours, alone, confidence, doubtful=doubtful)
+
+
+def rests_on_few(column: PartlyKnown, rows: Mask) -> bool:
+    """Return whether the column holds zeros and ones, and some rows few labels of either kind."""
+    sampled = column.sample.rows
+    has_labels = bool(np.any(sampled & rows))
+    if not has_labels or not np.isin(column.values[sampled], (0.0, 1.0)).all():
+        return False
+    return bool(np.any(column.unknown & rows)) and takes_exact(column, rows, "auto")
+
+
+def compare_shares(column: PartlyKnown, first: Mask, second: Mask, confidence: float) -> Estimate:
+    """Return the difference of the shares of two groups, by the interval of each.
+
+    The distances of the two estimates from the ends are added as standard errors are (Newcombe
+    1998, method 10): with few labels of a kind the share of a group has an exact interval, where
+    the spread of the labels tells nothing, and is 0 if all are of one kind.
+    """
+    one = share_line(column, first, confidence, "auto")
+    other = share_line(column, second, confidence, "auto")
+    ends = interval_of_difference(
+        (one.estimate, one.lower, one.upper), (other.estimate, other.lower, other.upper)
+    )
+    ends_alone = interval_of_difference(
+        (one.labels_alone, one.labels_alone_lower, one.labels_alone_upper),
+        (other.labels_alone, other.labels_alone_lower, other.labels_alone_upper),
+    )
+    both = first | second
+    n_labels = one.n_labels + other.n_labels
+    n_rows = column.count_rows(column.sample.rows & both, column.unknown & both)
+    ratio = (ends[1] - ends[0]) / (ends_alone[1] - ends_alone[0])
+    is_told = NONE not in (one.kind, other.kind)
+    return Estimate(
+        estimate=one.estimate - other.estimate,
+        lower=ends[0] if is_told else -np.inf,
+        upper=ends[1] if is_told else np.inf,
+        kind=APPROXIMATE if is_told else NONE,
+        n_labels=n_labels,
+        labels_alone=one.labels_alone - other.labels_alone,
+        labels_alone_lower=ends_alone[0],
+        labels_alone_upper=ends_alone[1],
+        worth=labels_for_width(n_labels, n_rows, ratio),
+        labels_for_half=labels_for_half_width(n_labels, n_rows, ends) if is_told else np.nan,
+    )
+
+
+def interval_of_difference(
+    one: tuple[float, float, float], other: tuple[float, float, float]
+) -> tuple[float, float]:
+    """Return an interval for a difference from two estimates, each between its ends."""
+    estimate, lower, upper = one
+    other_estimate, other_lower, other_upper = other
+    difference = estimate - other_estimate
+    below = np.hypot(estimate - lower, other_upper - other_estimate)
+    above = np.hypot(upper - estimate, other_estimate - other_lower)
+    return float(difference - below), float(difference + above)
 
 
 def difference_of(column: PartlyKnown, first: Mask, second: Mask) -> LinearEstimate:

@@ -300,10 +300,15 @@ class TestPlanning:
         assert f"mean of price, label about {more} more rows" in plan
         groups = result.estimate("mean", by="region")
         by_group = (groups["labels_for_half"] - groups["n_labels"]).sort_values(ascending=False)
-        named = ", ".join(f"{name} {count}" for name, count in by_group.items())
+        named = ", ".join(f"{count} of “{name}”" for name, count in by_group.items())
         assert plan.endswith(
             f"by region, label about this many more rows inside each group: {named}."
         )
+
+    def test_groups_that_take_the_same_are_named_once(self):
+        plan = self.plan_of(prices()[0], ("mean", "region"), ("total", "region"))
+        assert "for the mean of price and total of price by region" in plan
+        assert plan.count("“north”") == 1
 
     def test_of_a_share(self):
         plan = self.plan_of(sales()[0], ("share of yes", None))

@@ -6,6 +6,7 @@ Each estimate as a point on its interval, above the interval that labels alone w
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ def paint_forest(
 ) -> None:
     """Draw the estimates of one question on axes, the first on top.
 
-    An interval that has no end is drawn as none.
+    An end that is infinite is drawn as an arrow.
     """
     places = np.arange(len(frame))[::-1].astype(float)
     factor = 100.0 if is_share else 1.0
@@ -44,7 +45,7 @@ def paint_forest(
     alone = [_numbers(frame[f"labels_alone_{name}"], factor) for name in ("lower", "upper")]
     _paint_bars(ax, places - 0.2, alone, ALONE, 2.5, "labels alone")
     _paint_bars(ax, places, ours, OURS, 4.0, "labels and predictions")
-    promised = np.isfinite(ours[0]) & np.isfinite(ours[1])
+    promised = (frame["kind"] != "none").to_numpy(dtype=bool) & np.isfinite(estimates)
     ax.plot(
         estimates[promised],
         places[promised],
@@ -94,11 +95,52 @@ def _numbers(column: pd.Series, factor: float) -> Array:
 def _paint_bars(
     ax: Any, places: Array, ends: list[Array], color: str, width: float, label: str
 ) -> None:
-    """Draw intervals as bars."""
-    known = np.isfinite(ends[0]) & np.isfinite(ends[1])
-    ax.hlines(
-        places[known], ends[0][known], ends[1][known], color=color, linewidth=width, label=label
-    )
+    """Draw intervals as bars; one without an end as an arrow."""
+    lower, upper = ends
+    known = np.isfinite(lower) & np.isfinite(upper)
+    ax.hlines(places[known], lower[known], upper[known], color=color, linewidth=width, label=label)
+    for start, head, direction in ((lower, upper, 1), (upper, lower, -1)):
+        open_ended = np.flatnonzero(np.isfinite(start) & np.isinf(head))
+        ax.update_datalim(np.column_stack([start, places])[open_ended])
+        ax.autoscale_view()
+        for row in open_ended:
+            ax.annotate(
+                "",
+                xy=((1.0 + direction) / 2.0, places[row]),
+                xytext=(start[row], places[row]),
+                xycoords=ax.get_yaxis_transform(),
+                textcoords="data",
+                arrowprops={"arrowstyle": "-|>", "color": color, "linewidth": width, "shrinkA": 0},
+                zorder=1.5,
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """Estimates that share an axis."""
+
+    frame: pd.DataFrame
+    label: str
+    is_share: bool
+
+
+def panels_of(column: PredictedColumn, answered: Sequence[Answered]) -> list[Panel]:
+    """Return one panel for each question; for each slope of a regression, whose units differ.
+
+    The constant of a regression is left out: nobody asks for it, and slopes beside it are dots.
+    """
+    panels = []
+    for answer in answered:
+        question = answer.question
+        label = question.in_words(column.name)
+        if question.by is not None:
+            label = f"{label}, by {question.by}"
+        if question.what == "regression":
+            slopes = answer.frame.iloc[1:]
+            panels += [Panel(slopes.iloc[[k]], label, False) for k in range(len(slopes))]
+        else:
+            panels.append(Panel(answer.frame, label, question.what == "share"))
+    return panels
 
 
 def save_forest(
@@ -109,15 +151,13 @@ def save_forest(
     force: bool,
     like: tuple[Path, ...] = (),
 ) -> None:
-    """Write a forest plot of all estimates as PNG, SVG or PDF, as the name says.
-
-    One panel a question.
-    """
+    """Write a forest plot of all estimates as PNG, SVG or PDF, as the name says."""
     import matplotlib.pyplot as plt
 
-    heights = [panel_height(len(answer.frame)) for answer in answered]
+    panels = panels_of(column, answered)
+    heights = [panel_height(len(panel.frame)) for panel in panels]
     figure, axes = plt.subplots(
-        len(answered),
+        len(panels),
         1,
         figsize=(7.0, sum(heights) + 0.3),
         height_ratios=heights,
@@ -125,14 +165,14 @@ def save_forest(
         squeeze=False,
     )
     try:
-        for place, answer in enumerate(answered):
-            question = answer.question
-            ax = axes[place, 0]
-            label = question.in_words(column.name)
-            if question.by is not None:
-                label = f"{label}, by {question.by}"
-            is_share = question.what == "share"
-            paint_forest(ax, answer.frame, label, is_share=is_share, legend=place == 0)
+        for place, panel in enumerate(panels):
+            paint_forest(
+                axes[place, 0],
+                panel.frame,
+                panel.label,
+                is_share=panel.is_share,
+                legend=place == 0,
+            )
         with whole_file(path, force=force, like=like) as file:
             figure.savefig(file, format=path.suffix.lstrip(".").lower(), dpi=150)
     finally:

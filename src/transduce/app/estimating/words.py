@@ -13,6 +13,7 @@ from transduce.app.estimating.answers import ALL, Answered
 from transduce.app.estimating.predicted import PredictedColumn
 from transduce.core.words import counted, option, percent
 
+MOST_NAMED = 5  # groups
 HOW_TO_READ = {
     "exact": "“exact” intervals have at least the stated coverage for any number of labels, and "
     "come from the labels alone",
@@ -190,14 +191,19 @@ def _level_sentence(level: float, joint: bool, n_lines: int, can_ask: bool) -> s
 
 def _notes(column: PredictedColumn, answered: Sequence[Answered]) -> list[str]:
     """Return the notes of single lines, each said once, with what it is about."""
-    by_note: dict[str, list[str]] = {}
+    by_note: dict[str, dict[str, list[str]]] = {}
     for line in lines_to_read(column, answered):
         if line.note:
-            by_note.setdefault(line.note, []).append(line.group or line.what)
+            by_what = by_note.setdefault(line.note, {})
+            by_what.setdefault(line.what, []).append(line.group)
     said = []
-    for note, names in by_note.items():
-        places = ", ".join(dict.fromkeys(names[:5]))
-        said.append(f"{places}: {note}")
+    for note, by_what in by_note.items():
+        places = []
+        for what, groups in by_what.items():
+            named = ", ".join(dict.fromkeys(filter(None, groups[:MOST_NAMED])))
+            is_plain = len(answered) == 1 and named
+            places.append(named if is_plain else " – ".join(filter(None, [what, named])))
+        said.append(f"{'; '.join(places)}: {note}")
     return said
 
 
@@ -218,24 +224,30 @@ def plan_sentence(column: PredictedColumn, answered: Sequence[Answered]) -> str:
 
     "" if none is known.
     """
-    sentences: list[str] = []
     of_all_rows = ""
+    of_groups: dict[tuple[Any, str], list[str]] = {}
     for answer in answered:
-        what = answer.question.in_words(column.name)
+        question = answer.question
+        what = question.in_words(column.name)
         more = labels_to_add(answer)
         if not more:
             continue
-        if answer.question.by is not None and answer.question.what in OF_EACH_GROUP:
-            sentences.append(_plan_of_groups(what, answer.question.by, more))
+        if question.by is not None and question.what in OF_EACH_GROUP:
+            of_groups.setdefault((question.by, _named_numbers(more)), []).append(what)
         elif not of_all_rows:
             # Of a regression the first coefficient is the constant, which nobody asks for.
-            name = list(more)[-1] if answer.question.what == "regression" else next(iter(more))
+            name = list(more)[-1] if question.what == "regression" else next(iter(more))
             where = "" if name == ALL else f" ({name})"
             of_all_rows = (
                 f"To halve the width of the interval around the {what}{where}, label about "
                 f"{counted(more[name], 'more row')}, drawn at random."
             )
-            sentences.insert(0, of_all_rows)
+    sentences = [of_all_rows] if of_all_rows else []
+    for (by, numbers), whats in of_groups.items():
+        sentences.append(
+            f"To halve the width of each interval for the {_listed(whats)} by {by}, label about "
+            f"this many more rows inside each group: {numbers}."
+        )
     return " ".join(sentences)
 
 
@@ -243,16 +255,21 @@ OF_EACH_GROUP = ("mean", "total", "share", "quantile")
 MOST_GROUPS_PLANNED = 6
 
 
-def _plan_of_groups(what: str, by: Any, more: dict[Any, int]) -> str:
+def _listed(names: list[str]) -> str:
+    """Return "one", "one and two" or "one, two and three"."""
+    *others, last = names
+    if not others:
+        return last
+    return f"{', '.join(others)} and {last}"
+
+
+def _named_numbers(more: dict[Any, int]) -> str:
     """Return how many labels more each group takes, the one that takes most first."""
     order = sorted(more, key=lambda name: -more[name])
-    named = ", ".join(f"{name} {more[name]:,}" for name in order[:MOST_GROUPS_PLANNED])
+    named = [f"{more[name]:,} of “{name}”" for name in order[:MOST_GROUPS_PLANNED]]
     if len(order) > MOST_GROUPS_PLANNED:
-        named = f"{named}, others fewer"
-    return (
-        f"To halve the width of each interval for the {what} by {by}, label about this many more "
-        f"rows inside each group: {named}."
-    )
+        named.append("fewer of the others")
+    return ", ".join(named)
 
 
 def labels_to_add(answer: Answered) -> dict[Any, int]:
