@@ -15,7 +15,11 @@ if TYPE_CHECKING:
 
 
 def held_out_p_values(table: CalibratedTable) -> Array:
-    """Return the p-value of each calibration label among the other ones; (c,)."""
+    """Return the p-value of each calibration label among the other ones; (c,).
+
+    It is NaN at labels that no unlabelled row is compared with: of a row without a prediction, or
+    of a category in which all rows have a label.
+    """
     if table.weights.overlapping is None:
         return _p_values_by_part(table, table.comparisons)
     within = [_p_values_by_part(table, part) for part in table.comparisons_within_columns]
@@ -25,7 +29,7 @@ def held_out_p_values(table: CalibratedTable) -> Array:
 def _p_values_by_part(table: CalibratedTable, comparisons: list[Comparison]) -> Array:
     # Each row in turn is taken for an unlabelled one. Its own weight is among those of the scores
     # that are at least its own, so that it adds nothing besides.
-    p_values = np.ones(len(table.labels))
+    p_values = np.full(len(table.labels), np.nan)
     for calibration, unlabelled, _ in comparisons:
         zeros = np.zeros(int(calibration.sum()))
         ranks = WeightedRanks(
@@ -72,11 +76,13 @@ def _own_p_values_by_shares(table: CalibratedTable, ranks: WeightedRanks, codes:
 
 
 def covered_by_class(table: CalibratedTable, confidence: float) -> tuple[AnyArray, AnyArray]:
-    """Return how many calibration labels each class has, and how many its sets would hold."""
+    """Return how many calibration labels of each class are compared, and how many sets hold."""
     assert table.classes is not None
-    covered = label_sets(held_out_p_values(table), confidence)
+    p_values = held_out_p_values(table)
+    compared = ~np.isnan(p_values)
+    covered = compared & label_sets(p_values, confidence)
     covered |= not table.supports(confidence)
     covered |= table.calibration.values == table.labels  # a set always holds the predicted class
     n_classes = len(table.classes)
-    n_labels = np.bincount(table.labels, minlength=n_classes)
-    return n_labels, np.bincount(table.labels[covered], minlength=n_classes)
+    judged = np.bincount(table.labels[compared], minlength=n_classes)
+    return judged, np.bincount(table.labels[compared & covered], minlength=n_classes)
