@@ -158,6 +158,12 @@ def _skewed(rng: np.random.Generator, n: int, d: int) -> Problem:
     return Problem(X, _noisy(X @ _slopes(d), 0.3, rng), NUMBERS)
 
 
+def _amounts(rng: np.random.Generator, n: int, d: int) -> Problem:
+    """Draw totals with tax, rounded to cents, of amounts of which a few are very large."""
+    X = np.exp(8.0 + rng.normal(size=(n, d)))
+    return Problem(X, np.round(1.19 * (X[:, 0] + X[:, 1]) + X[:, 2], 2), NUMBERS)
+
+
 def _discrete(rng: np.random.Generator, n: int, d: int) -> Problem:
     X = rng.integers(5, size=(n, d)).astype(float)
     rate = np.exp(0.3 * X[:, 0] - 0.2 * X[:, 1] + 0.5)
@@ -211,6 +217,7 @@ FAMILIES: dict[str, Callable[[np.random.Generator, int, int], Problem]] = {
     "scales": _scales,
     "offset": _offset,
     "skewed": _skewed,
+    "amounts": _amounts,
     "discrete": _discrete,
     "noise": _noise,
     "two classes": _blobs(2, 0.5),

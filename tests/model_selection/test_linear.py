@@ -200,6 +200,43 @@ def test_few_labels_do_not_cut_off_ordinary_rows():
     assert np.mean(np.sqrt(ours)) < 1.1 * np.mean(np.sqrt(theirs))
 
 
+# Of amounts a few of which are very large, with labels that are rounded as people round them.
+ROUNDED = {
+    "with tax, to cents": lambda X: np.round(1.19 * X[:, 0], 2),
+    "a total, to units": lambda X: np.round(X.sum(axis=1)),
+    "in another currency": lambda X: np.round(X[:, 1] / 7.46, 1),
+    "a balance, to tens": lambda X: np.round(X[:, 0] - X[:, 2], -1),
+    "with 1 % of noise": lambda X: X[:, 0] * (1.0 + 0.01 * np.sin(X[:, 1])),
+}
+
+
+@pytest.mark.parametrize("n_labels", [12, 30, 100])
+@pytest.mark.parametrize("name", ROUNDED)
+def test_a_nearly_exact_line_goes_on_beyond_the_labels(name, n_labels):
+    """Large amounts that no label has are no reason to stop it: half of the spread was lost there."""
+    worst = 0.0
+    for seed in range(6):
+        X = np.random.default_rng(seed).lognormal(8.0, 1.0, size=(400, 3))
+        X = X[np.argsort(X.max(axis=1) > 60_000, kind="stable")]  # the largest have no label
+        truth = ROUNDED[name](X)
+        Z = (X - X.mean(axis=0)) / X.std(axis=0)  # as `fill` gives them
+        for rows, standardize in ((X, True), (Z, False)):
+            model = LinearRegressor(farthest=3.0, standardize=standardize)
+            model.fit(rows[:n_labels], truth[:n_labels])
+            errors = model.predict(rows[n_labels:]) - truth[n_labels:]
+            worst = max(worst, np.sqrt(np.mean(errors**2)) / truth.std())
+    assert worst < 0.03
+
+
+def test_a_line_that_is_not_nearly_exact_stops_there():
+    """Of a curve whose middle alone is labelled nobody knows how it goes on."""
+    random = np.random.default_rng(0)
+    X = random.normal(size=(40, 1))
+    model = LinearRegressor(farthest=3.0).fit(X, np.sin(X[:, 0]) + 0.1 * random.normal(size=40))
+    far = model.predict(np.array([[30.0], [3000.0]]))
+    assert far[0] == far[1] == pytest.approx(model.predict(np.array([[5.0]]))[0])
+
+
 def test_far_rows_are_cut_off_all_the_same():
     X = np.random.default_rng(0).normal(size=(9, 2))
     scaler = FeatureScaler(farthest=3.0).fit(X)

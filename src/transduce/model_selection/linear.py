@@ -27,6 +27,10 @@ PENALTIES = 46
 # the cut, and if so many labels can judge it.
 MUCH_BETTER = 0.7
 FEWEST_JUDGING = 8
+# Leave-one-out error, over the spread of the labels, up to which a line is taken to go on beyond
+# the labels: of a price with its tax, rounded to cents, half of the spread lies there in tables
+# with a few very large amounts.
+NEARLY_EXACT = 0.03
 FARTHEST_UNCUT = 100.0  # where features are cut off that are not to be
 FEW_LABELS = 30  # below, labels are hidden one by one
 EXACT = 1e-7  # of the spread of the labels: residuals of an exact relation are below
@@ -228,7 +232,8 @@ class Spectrum(NamedTuple):
 def ridge_line(X: Array, y: Array, farthest: float, *, standardize: bool) -> Line:
     """Return ridge regression, averaged over penalties.
 
-    Features are cut off; those that are not, as far as that is safe, only if that is much better.
+    Features are cut off, unless a line through those that are not is much better or nearly exact;
+    then they are only as far as that is safe.
     """
     centre = np.zeros(X.shape[1])
     scale = np.ones(X.shape[1])
@@ -243,10 +248,13 @@ def ridge_line(X: Array, y: Array, farthest: float, *, standardize: bool) -> Lin
     size = float(np.abs(y - y_mean).max()) or 1.0  # so that no square is too large
     target = (y - y_mean) / size
     fit = _penalised(np.clip(Z, -farthest, farthest), target)
-    is_cut = farthest < FARTHEST_UNCUT and np.abs(Z).max(initial=0.0) > farthest
-    if is_cut and len(y) >= FEWEST_JUDGING:
-        uncut = _penalised(np.clip(Z, -FARTHEST_UNCUT, FARTHEST_UNCUT), target)
-        if uncut.error < MUCH_BETTER * fit.error:
+    if farthest < FARTHEST_UNCUT and len(y) >= FEWEST_JUDGING:
+        is_cut = np.abs(Z).max(initial=0.0) > farthest
+        uncut = fit
+        if is_cut:
+            uncut = _penalised(np.clip(Z, -FARTHEST_UNCUT, FARTHEST_UNCUT), target)
+        is_much_better = is_cut and uncut.error < MUCH_BETTER * fit.error
+        if is_much_better or uncut.error <= NEARLY_EXACT**2 * float(np.mean(target**2)):
             fit = uncut
             farthest = FARTHEST_UNCUT
     coefficients = size * fit.coefficients
