@@ -44,6 +44,8 @@ CALIBRATION_TESTS = [
     "tests/app/report/test_cards.py",
     "tests/conformal/test_by_class.py",
     "tests/conformal/test_calibrated.py",
+    "tests/conformal/test_calibrated_answers.py",
+    "tests/conformal/test_class_coverage.py",
     "tests/conformal/test_edges.py",
     "tests/conformal/test_estimated_odds.py",
     "tests/conformal/test_exact_counts.py",

@@ -6,6 +6,7 @@ import ast
 import importlib.util
 import posixpath
 import re
+import sys
 import tomllib
 from pathlib import Path, PurePosixPath
 
@@ -239,3 +240,19 @@ def has(module, name):
     if hasattr(importlib.import_module(module), name):
         return True
     return importlib.util.find_spec(f"{module}.{name}") is not None
+
+
+def test_explained_mutants_and_their_tests_exist(monkeypatch):
+    """A change that moved to another module would be explained for ever, and reported again."""
+    spec = importlib.util.spec_from_file_location("mutants", ROOT / ".ci" / "mutants.py")
+    mutants = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "mutants", mutants)
+    spec.loader.exec_module(mutants)
+    names = set()
+    for module, tests in mutants.MODULES.items():
+        assert all((ROOT / path).exists() for path in tests), module
+        path = mutants.SOURCE / "transduce" / f"{module.replace('.', '/')}.py"
+        switches = mutants.Switches(module, 0)
+        switches.visit(ast.parse(path.read_text(encoding="utf-8")))
+        names |= {mutant.name for mutant in switches.mutants}
+    assert mutants.explained() - names == set()
