@@ -35,6 +35,7 @@ class Served:
     def __enter__(self):
         self._thread.start()
         while not self.server.started:
+            assert self._thread.is_alive(), "The server did not start."
             time.sleep(0.005)
         return self
 

@@ -6,7 +6,6 @@ import re
 import shutil
 import threading
 import time
-from contextlib import suppress
 from functools import partial
 
 import numpy as np
@@ -27,7 +26,7 @@ pytest.importorskip(
 pytest.importorskip(
     "selenium", reason="NOT TESTED: the labelling page in a browser; install selenium."
 )
-from selenium.common.exceptions import WebDriverException
+from selenium.common.exceptions import InvalidSessionIdException, WebDriverException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
@@ -85,12 +84,19 @@ class Page:
         self.ready()
 
     def wait(self, condition):
-        """What a condition gives once it gives something; if LIMIT ends it, what the page shows is said."""
+        """What a condition gives once it gives something; if LIMIT ends it, what the page shows is said.
+
+        Elements that are drawn again meanwhile are looked for again; a browser that has ended is not.
+        """
         pause = 0.02
         try:
             while True:
-                with suppress(WebDriverException):
+                try:
                     found = condition()
+                except WebDriverException as error:
+                    if isinstance(error, InvalidSessionIdException) or "crashed" in str(error):
+                        raise
+                else:
                     if found:
                         return found
                 time.sleep(pause)
