@@ -219,6 +219,28 @@ def test_the_science_needs_seven_libraries():
             assert not others, f"{path} imports {others}"
 
 
+def test_tests_of_the_science_never_import_the_application():
+    """`make science` runs them where nothing that the application needs is installed."""
+    makefile = (ROOT / "Makefile").read_text()
+    rooms = re.search(r"addprefix tests/,([\w .]+)\)", makefile)[1].split()
+    paths = [*(ROOT / "tests").glob("*.py")]
+    paths = [path for path in paths if path.name.startswith(("brute", "contract", "strategies"))]
+    for room in rooms:
+        place = ROOT / "tests" / room
+        paths += [place] if place.suffix else place.rglob("*.py")
+    in_application = {name for name, home in transduce._HOMES.items() if ".app" in home}
+    for path in paths:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if not isinstance(node, ast.ImportFrom):
+                continue
+            names = {alias.name for alias in node.names}
+            front_door = node.module == "transduce" and names & (in_application | {"app"})
+            inside = (node.module or "").startswith(("transduce.app", "tests.app"))
+            place = f"{path.relative_to(ROOT)}, line {node.lineno}"
+            assert not front_door, place
+            assert not inside, place
+
+
 def test_rooms_talk_through_public_names():
     for here, there, names in imports():
         if here[: len(there) - 1] != tuple(there[:-1]):

@@ -1,17 +1,13 @@
 """Guarantees within every category of several columns at once."""
 
-import json
-
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression, Ridge
 
 from tests import brute
-from transduce import ConformalTransducer, fill
-from transduce.app.filling.options import Options
+from transduce import ConformalTransducer
 from transduce.conformal import Chance, Drawn, Estimated, Sampled
-from transduce.conformal.designs.registry import design_of_flags
 from transduce.conformal.designs.rows import OverlappingCategories
 from transduce.conformal.overlapping import find_thresholds
 from transduce.core.ranks import calibration_rank
@@ -156,20 +152,6 @@ def test_sets_of_classes():
     assert 0.5 < sets.mean() < 0.9
     # P-values are valid at all levels at once, so that sets of one level are no larger.
     assert (sets <= (model.answer_.p_values > 0.1)).mean() > 0.99
-
-
-def test_fill_and_the_command_line_take_several_columns():
-    frame = table()
-    design = Chance(within=["sex", "region"])
-    result = fill(frame, "y", method="ridge", labels=design)
-    assert result.guarantee.within == "categories"
-    assert "sex" in result.fit.features.encoder.columns
-    options = Options(labels=design)
-    assert "--within sex --within region" in options.as_command("t.csv", "y", "regression")
-    assert Options.of_json(json.loads(json.dumps(options.as_json()))) == options
-    assert design_of_flags({"within": ["sex", "region"]}) == design
-    assert design_of_flags({"within": ["sex"]}) == Chance(within="sex")
-    assert design_of_flags({"within": []}) is None
 
 
 # --------------------------------------------------------------------------------------- refusals

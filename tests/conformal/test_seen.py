@@ -1,11 +1,8 @@
 """Labels that were seen by what made a column: they teach, and do not calibrate."""
 
 import numpy as np
-import pandas as pd
-import pytest
 from sklearn.linear_model import LinearRegression
 
-from transduce import fill
 from transduce.conformal import ConformalTransducer, Seen
 
 N_ROWS = 200
@@ -47,29 +44,3 @@ def test_coverage_that_seen_labels_would_spoil():
     # Half of the labels are without any error.
     assert np.mean(covered["told"]) > 0.77
     assert np.mean(covered["not told"]) < 0.7
-
-
-def test_too_few_others_are_refused_in_words():
-    X, truth, seen, labelled = seen_problem(n_labels=5)
-    table = pd.DataFrame({"llm": X[:, 0], "shown": seen, "y": np.where(labelled, truth, np.nan)})
-    how = {"method": "ridge", "predictions": "llm", "labels": Seen("shown")}
-    with pytest.raises(ValueError, match="5 labels of rows that were not seen cannot guarantee"):
-        fill(table, "y", **how)
-    with pytest.raises(ValueError, match="marks all labelled rows as seen"):
-        fill(table.assign(shown=True), "y", **how)
-
-
-def test_on_the_command_line(tmp_path):
-    from typer.testing import CliRunner
-
-    from transduce.app.cli.app import app
-
-    X, truth, seen, labelled = seen_problem()
-    table = pd.DataFrame({"llm": X[:, 0], "shown": seen, "y": np.where(labelled, truth, np.nan)})
-    table.to_csv(tmp_path / "t.csv", index=False)
-    words = ["fill", str(tmp_path / "t.csv"), "--target", "y", "--method", "ridge"]
-    words += ["--predictions", "llm", "--seen", "shown", "--json", str(tmp_path / "t.json")]
-    found = CliRunner().invoke(app, words)
-    assert found.exit_code == 0, found.output
-    assert "--seen shown" in (tmp_path / "t.json").read_text()
-    assert "--predictions llm" in (tmp_path / "t.json").read_text()
