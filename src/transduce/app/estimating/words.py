@@ -177,12 +177,15 @@ def sentences_about(
 
 def _level_sentence(level: float, joint: bool, n_lines: int, can_ask: bool) -> str:
     if n_lines == 1:
-        return f"The interval holds the number of these rows with a confidence of {percent(level)}."
+        return f"The interval contains the true value with a confidence of {percent(level)}."
     if joint:
-        return f"All {n_lines} intervals hold together with a confidence of {percent(level)}."
+        return (
+            f"All {n_lines} intervals together contain the true values with a confidence of "
+            f"{percent(level)}."
+        )
     each = (
-        f"Each interval by itself holds with a confidence of {percent(level)}; of {n_lines} some "
-        "may not."
+        f"Each interval by itself contains the true value with a confidence of {percent(level)}; "
+        f"some of the {n_lines} may not."
     )
     if not can_ask:
         return each

@@ -66,8 +66,9 @@ def about_recall(certificate: RecallCertificate, wanted: Label) -> tuple[str, st
     needed = counted(certificate.draws_needed, "more random draw")
     ahead = f"{needed} without another “{wanted}” would make {goal} certain."
     if certificate.draws_needed > MANY_DRAWS:
-        ahead = f"To make {goal} certain takes more than {MANY_DRAWS} further random draws."
+        ahead = f"more than {MANY_DRAWS} further random draws are needed to make {goal} certain."
     if certificate.n_draws > 0:
+        ahead = f"{ahead[0].upper()}{ahead[1:]}"
         return f"At least {least} are found.", f"{rows}. {bound}. {ahead}"
     headline = "Nothing is certain yet."
     if certificate.found == 0:
