@@ -283,12 +283,12 @@ def test_what_is_said_of_rows_found():
     assert recall_words(n_draws=1)[0] == "At least 76 % are found."
     assert recall_words(n_draws=0) == (
         "Nothing is certain yet.",
-        "19 rows of class “yes” found. Search first, then audit: 30 more random draws without another "
+        "19 rows of class “yes” found. Search first, then draw at random: 30 more random draws without another "
         "“yes” would make 95 % certain.",
     )
     assert recall_words(n_draws=0, found=0) == (
         "Nothing is certain yet.",
-        "No row of class “yes” is found yet. Search first, then audit.",
+        "No row of class “yes” is found yet. Search first, then draw at random.",
     )
     assert "1 row of class" in recall_words(n_draws=0, found=1)[1]
 
@@ -327,7 +327,7 @@ def test_what_is_said_of_wrong_answers():
 
 
 def test_what_is_said_of_intervals():
-    assert about_intervals(Intervals()).endswith("audit when you like.")
+    assert about_intervals(Intervals()).endswith("draw when you like.")
     done = (
         "Calibrated by 1 random draw: what you export holds for the rows that had no label after the "
         "last of them."

@@ -1029,7 +1029,10 @@ def test_a_search_that_finds_no_more_is_told_so_and_what_is_left_is_estimated():
         said.append(about_left(session.state))
     assert session.state.hits() == 40
     assert [hint for _, hint in said[:-1]] == [""] * (len(said) - 1)
-    assert said[-1][1] == "The last 30 proposals were not “yes”: audit to learn how many are left."
+    assert (
+        said[-1][1]
+        == "The last 30 proposals were not “yes”: draw at random to learn how many are left."
+    )
     assert (
         said[-1][0] == "An estimate, not a certificate: hardly any more of class “yes” may be left."
     )

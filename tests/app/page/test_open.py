@@ -1052,3 +1052,11 @@ def test_a_column_that_the_table_does_not_have_is_labelled_and_filled(tmp_path):
     assert set(filled["wide_filled"]) == {"ja", "nein"}
     again = json.loads((space.computed / "result" / "numbers.json").read_text())["again"]
     assert "--ignore" not in again
+
+
+def test_every_kind_of_table_can_be_chosen():
+    """The dialog of the browser hides files whose ending the page does not name."""
+    folder = pathlib.Path(inspect.getfile(OpenServer)).parent
+    page = (folder / "static" / "open.html").read_text("utf-8")
+    offered = re.search(r'id="file" accept="([^"]*)"', page)[1].split(",")
+    assert set(offered) == {*files.all_endings(), ".gz", ".zip"}

@@ -186,3 +186,19 @@ class TestNothingIsLostByMistake:
     def test_a_last_row_that_only_sounds_like_a_total_is_kept(self):
         rows = [["city", "x", "y"], ["Aix", 1, 5], ["Bonn", 2, 6], ["Total Hill", 9, 9]]
         assert find_layout(rows).rows == [1, 2, 3]
+
+
+def test_merged_names_of_groups_end_with_their_columns(tmp_path):
+    """In a workbook a group ends where its merged cells end, not at the next group alone."""
+    book = openpyxl.Workbook()
+    sheet = book.worksheets[0]
+    sheet.append(["Patient", None, "Blood", None, None])
+    sheet.append([*NAMES, "Remarks"])
+    for row in DATA:
+        sheet.append([*row, "ok"])
+    sheet.merge_cells("A1:B1")
+    sheet.merge_cells("C1:D1")
+    book.save(tmp_path / "t.xlsx")
+    frame = files.read(tmp_path / "t.xlsx").frame
+    names = ["Patient id", "Patient sex", "Blood LDL", "Blood Na", "Remarks"]
+    assert frame.columns.tolist() == names

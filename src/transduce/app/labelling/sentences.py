@@ -72,8 +72,11 @@ def about_recall(certificate: RecallCertificate, wanted: Label) -> tuple[str, st
         return f"At least {least} are found.", f"{rows}. {bound}. {ahead}"
     headline = "Nothing is certain yet."
     if certificate.found == 0:
-        return headline, f"No row of class “{wanted}” is found yet. Search first, then audit."
-    return headline, f"{rows}. Search first, then audit: {ahead}"
+        return (
+            headline,
+            f"No row of class “{wanted}” is found yet. Search first, then draw at random.",
+        )
+    return headline, f"{rows}. Search first, then draw at random: {ahead}"
 
 
 def _bound_on_rows_left(certificate: RecallCertificate) -> str:
@@ -92,7 +95,7 @@ def about_left(state: State) -> tuple[str, str]:
     if state.n_misses >= MANY_MISSES and state.mode == "find":
         hint = (
             f"The last {state.n_misses:,} proposals were not “{state.wanted}”: "
-            "audit to learn how many are left."
+            "draw at random to learn how many are left."
         )
     left = state.left_to_find()
     if left is None:
@@ -191,7 +194,7 @@ def about_intervals(intervals: Intervals) -> str:
     """Return how far the calibration is, in sentences."""
     if intervals.planned == 0:
         return (
-            "The first random draws are enough for calibration, and need no assumption: audit when "
+            "The first random draws are enough for calibration, and need no assumption: draw when "
             "you like."
         )
     if intervals.complete:
@@ -262,7 +265,7 @@ def about_labels_since(count: int, needed: int) -> str:
     if needed:
         return (
             f"{message} That changes once {needed:,} more rows that are drawn at random "
-            "have a value: choose Audit for these."
+            "have a value: choose At random for these."
         )
     return f"{message} Too few rows are left for another block of draws."
 

@@ -57,7 +57,7 @@ BOXES = {
     "sheet": "the box “sheet”",
     "header": "“Where the table begins and ends”",
     "rows": "“Where the table begins and ends”",
-    "decimal": "the question above it",
+    "decimal": "the question that begins with “How large is”",
     "confidence": (
         f"“Each interval or set of classes contains the truth with probability” {_SECOND}"
     ),
@@ -399,8 +399,8 @@ class Workspace:
         wanted = name.replace("\\", "/").rpartition("/")[2].lstrip(".").strip()
         if not wanted.isprintable() or len(wanted) > 150 or files.kind_of(wanted)[0] is None:
             raise ValueError(
-                f"{wanted[:80]!r} is not a table: let its name end in "
-                f"{', '.join(files.all_endings())}."
+                f"{wanted[:80]!r} is no table that can be read here: save the table as .xlsx or "
+                ".csv in the program that it is of, and drop that file."
             )
         free = _free_name(self.folder / wanted, wanted[wanted.index(".") :])
         size = 0

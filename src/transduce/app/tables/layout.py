@@ -10,9 +10,10 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +26,8 @@ from transduce.core.words import OptionError, counted, option, quoted
 
 Cell = object  # a text, a number, a date, None if it is empty
 Rows = Sequence[Sequence[Cell]]
+Place = tuple[int, int]  # a row and a column, counted from 0
+NOTHING_MERGED: Mapping[Place, int] = MappingProxyType({})
 
 SIGNS = ("point", "comma")
 MOST_ABOVE = 40  # rows among which the names are looked for
@@ -155,8 +158,14 @@ class Header(NamedTuple):
         return tuple(row for row in (self.groups, self.names, self.units) if row is not None)
 
 
-def find_layout(rows: Rows, request: LayoutRequest = AUTOMATIC) -> Layout:
-    """Return where the table is; a ValueError goes on from the name of the file."""
+def find_layout(
+    rows: Rows, request: LayoutRequest = AUTOMATIC, merged: Mapping[Place, int] = NOTHING_MERGED
+) -> Layout:
+    """Return where the table is; a ValueError goes on from the name of the file.
+
+    Of cells that are merged to the right, the place of the first, row and column, and the last
+    column are known.
+    """
     if not any(map(has_value, rows)):
         raise ValueError("is empty: there is no table in it")
     notes: list[str] = []
@@ -182,7 +191,7 @@ def find_layout(rows: Rows, request: LayoutRequest = AUTOMATIC) -> Layout:
     if n_blank:
         notes.append(f"{counted(n_blank, 'blank row')} between others were left out.")
     columns = _find_columns(rows, header.rows, data)
-    names = _make_names(rows, header, columns, notes)
+    names = _make_names(rows, header, columns, merged, notes)
     names_at = -1 if header.names is None else header.names
     return Layout(header.rows, names_at, data, columns, names, notes)
 
@@ -425,7 +434,8 @@ def _with_second_row(rows: Rows, header: Header, notes: list[str]) -> Header:
     if not set(numeric) <= set(lower):
         return header
     columns = sorted({*upper, *lower})
-    both = _grouped_names(_row_texts(rows[names], columns), _row_texts(rows[place], columns))
+    groups = _row_texts(rows[names], columns)
+    both = _grouped_names(groups, _row_texts(rows[place], columns), columns, [None] * len(columns))
     if len(set(both)) < len(both):
         return header
     of_groups = _row_texts(rows[names], upper)
@@ -490,13 +500,21 @@ def _is_without_unit(cell: Cell) -> bool:
     return isinstance(cell, str) and cell.strip() in _NO_UNIT
 
 
-def _make_names(rows: Rows, header: Header, columns: list[int], notes: list[str]) -> list[str]:
+def _make_names(
+    rows: Rows,
+    header: Header,
+    columns: list[int],
+    merged: Mapping[Place, int],
+    notes: list[str],
+) -> list[str]:
     """Return a name for each column, after the name of its group if it has one."""
     if header.names is None:
         return [f"column {place + 1}" for place in range(len(columns))]
     names = _row_texts(rows[header.names], columns)
     if header.groups is not None:
-        names = _grouped_names(_row_texts(rows[header.groups], columns), names)
+        groups = _row_texts(rows[header.groups], columns)
+        lasts = [merged.get((header.groups, column)) for column in columns]
+        names = _grouped_names(groups, names, columns, lasts)
     stripped = [name.strip() for name in names]
     if len(set(stripped)) == len(set(names)):
         names = stripped
@@ -509,11 +527,21 @@ def _make_names(rows: Rows, header: Header, columns: list[int], notes: list[str]
     return names
 
 
-def _grouped_names(groups: list[str], names: list[str]) -> list[str]:
-    """Return names of columns after those of their groups; a name may fill both rows, merged."""
+def _grouped_names(
+    groups: list[str], names: list[str], columns: list[int], lasts: Sequence[int | None]
+) -> list[str]:
+    """Return names of columns after those of their groups; a name may fill both rows, merged.
+
+    A group ends at the next, or with the last of its merged columns where that is known.
+    """
     carried = ""
+    end: int | None = None
     grouped = []
-    for group, name in zip(groups, names, strict=True):
+    for group, name, column, last in zip(groups, names, columns, lasts, strict=True):
+        if end is not None and column > end:
+            carried = ""
+        if group:
+            end = last
         if group and not name:
             carried = ""
             grouped.append(group.strip())

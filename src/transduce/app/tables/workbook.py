@@ -94,6 +94,15 @@ class Workbook(Original):
             )
 
 
+def _merged_to_the_right(sheet: Any) -> dict[tuple[int, int], int]:
+    """Return the last column of merged cells, by the row and column of their first."""
+    return {
+        (one.min_row - 1, one.min_col - 1): one.max_col - 1
+        for one in sheet.merged_cells.ranges
+        if one.max_col > one.min_col
+    }
+
+
 class WorkbookFormat(Format):
     """Excel workbooks."""
 
@@ -117,7 +126,7 @@ class WorkbookFormat(Format):
         hidden = [one.title for one in stored.worksheets if one.sheet_state != "visible"]
         title, chosen = choose_sheet(sheets, sheet, hidden)
         rows = sheets[title]
-        found = find_layout(rows, layout)
+        found = find_layout(rows, layout, _merged_to_the_right(stored[title]))
         found.notes.extend(_notes_on_sheet(stored[title], rows, found))
         frame = frame_of_rows(rows, found)
         others = {

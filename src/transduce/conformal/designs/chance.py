@@ -53,7 +53,7 @@ class Chance(Design):
             way="chance",
             place=10,
             title="By chance",
-            words="Nobody chose. Which rows have a value is as good as drawn by lot.",
+            words="Nobody chose. Which rows have a value is as good as random.",
             also=("within",),
         ),
         Card(

@@ -41,11 +41,11 @@ function recall(found, { estimate, hint, share }, act, mode, left) {
     ticks: [[0, "0 %"], [0.5, "50 %"], [1, "100 %"]],
   });
   const audit = !found.reached && mode !== "audit" && ((found.ahead && found.ahead <= left / 2) || hint)
-    ? make("div", { class: "row" }, make("button", { type: "button", class: "plain", text: "Audit now", onclick: () => act("mode", { mode: "audit" }) }))
+    ? make("div", { class: "row" }, make("button", { type: "button", class: "plain", text: "Draw at random now", onclick: () => act("mode", { mode: "audit" }) }))
     : null;
   return make("div", { class: found.reached ? "certificate reached" : "certificate" },
     make("h3", { id: "recall-headline", text: plain(found.headline) }), make("p", { text: plain(found.text) }), plot,
-    found.reached ? null : more(found.more, (bound) => `at least ${inPercent(Math.floor(1000 * bound) / 1000)} found`),
+    found.reached || !found.more.some(([, bound]) => bound > 0) ? null : more(found.more, (bound) => `at least ${inPercent(Math.floor(1000 * bound) / 1000)} found`),
     share ? make("p", { id: "share", text: plain(share) }) : null, estimate ? make("p", { id: "estimate", text: estimate }) : null, hint ? make("p", { id: "hint", class: "strong", text: hint }) : null, audit);
 }
 
@@ -100,7 +100,7 @@ function answers(found, missing, about, act) {
   const row = make("div", { class: "row" }, tolerance, button);
   if (found === null) {
     return part("answers", "Wrong answers", "how many there are", false,
-      make("p", { text: `Freeze the current predictions, then audit: the draws tell how many of them are wrong at most. ${missing}` }), row);
+      make("p", { text: `Freeze the current predictions, then draw at random: the draws tell how many of them are wrong at most. ${missing}` }), row);
   }
   const most = Math.max(...found.curve.map(([, wrong]) => wrong), 1);
   const plot = curve(found.curve, {
@@ -119,7 +119,7 @@ function intervals(found, about, act) {
   const field = make("input", { type: "number", min: "1", value: `${value || ""}`, "aria-label": "Number of random draws", id: "plan-count", oninput: () => (field.dataset.typed = "yes") });
   const plan = make("button", { type: "button", class: "plain", id: "plan", text: found.planned ? "Begin a new block" : "Fix the number", onclick: () => act("plan", { count: Math.round(Number(field.value)) }) });
   const words = begun ? `${count(found.answered)} of ${count(found.planned)}` : found.ready ? "ready" : "from random draws";
-  const shown = part("intervals", about.task === "numbers" ? "Exact intervals" : "Exact sets", words, found.planned > 0,
+  const shown = part("intervals", about.task === "numbers" ? "Guaranteed intervals" : "Guaranteed sets", words, found.planned > 0,
     make("p", { id: "interval-words", text: plain(found.text) }), found.open ? null : make("div", { class: "row" }, field, plan));
   shown.classList.toggle("reached", found.ready);
   return shown;
@@ -129,7 +129,7 @@ function intervals(found, about, act) {
 const GOALS = {
   recall: "of wanted rows to be found",
   wrong_share: "of predictions may be wrong",
-  certainty: "certainty of certificates",
+  certainty: "certainty of these statements",
   confidence: "confidence of intervals, sets",
 };
 
