@@ -89,11 +89,11 @@ class RegionDisplay(Display):
     Parameters
     ----------
     values, regions : array of shape (m,), Regions
-        Answers, and their regions.
+        Predictions, and their regions.
     y_true : array of shape (m,), optional
         True labels.
     level : float, optional
-        Of the regions, for the legend.
+        Level of the regions, for the legend.
     further : tuple of LevelAnswer
         Regions at other levels, drawn around these or within them.
 
@@ -173,9 +173,9 @@ class RegionDisplay(Display):
             lines = []
             for at, (lower, upper) in zip(x, ends, strict=True):
                 lines.append([(at, lower), (at, upper)])
-            label = "region"
+            label = "interval" if (regions.n_pieces <= 1).all() else "region"
             if self.further:
-                label = f"region at {percent(level)}"
+                label = f"{label} at {percent(level)}"
             ax.add_collection(LineCollection(lines, colors=color, linewidths=width, label=label))
         ax.set(xlim=(-1, len(place)), ylim=(low - margin, high + margin))
 

@@ -71,7 +71,19 @@ class Miscoverage:
 
     @classmethod
     def at(cls, confidence: float, *, n_unlabelled: int, n_calibration: int) -> Miscoverage:
-        """Return the distribution at a level, strictly between 0 and 1."""
+        """Return the distribution at a level.
+
+        Parameters
+        ----------
+        confidence : float
+            The level, strictly between 0 and 1.
+        n_unlabelled, n_calibration : int
+            Numbers of unlabelled rows and of calibration labels.
+
+        Returns
+        -------
+        Miscoverage
+        """
         check_whole("n_calibration", n_calibration, least=0)
         rank = calibration_rank(check_share("confidence", confidence), n_calibration)
         return cls(n_unlabelled, n_calibration, rank)
@@ -101,9 +113,16 @@ class Miscoverage:
         return betabinom.pmf(np.arange(m + 1), m, above, self.rank)
 
     def cdf(self, count: Any) -> Any:
-        """Return the probability that at most so many rows are outside.
+        """Return the probability that at most `count` rows are outside.
 
-        `count` is a number or an array.
+        Parameters
+        ----------
+        count : float or array-like
+            Number of rows.
+
+        Returns
+        -------
+        float or array
         """
         if np.ndim(count) == 0:
             check_number("count", count)
@@ -120,7 +139,18 @@ class Miscoverage:
         return float(probability) if np.ndim(count) == 0 else probability
 
     def quantile(self, certainty: float = 0.95) -> int:
-        """Return the smallest t such that, with this certainty, at most t rows are outside."""
+        """Bound the number of rows outside.
+
+        Parameters
+        ----------
+        certainty : float, default=0.95
+            Probability with which the bound holds.
+
+        Returns
+        -------
+        int
+            The smallest t such that at most t rows are outside with this certainty.
+        """
         check_share("certainty", certainty)
         return bisect_left(
             range(self.n_unlabelled), True, key=lambda t: self.cdf(t) >= certainty - 1e-12

@@ -394,9 +394,22 @@ class ConformalTransducer(Transducer):
         certainty: float = 0.95,
         tolerance: float | None = None,
     ) -> Guarantee:
-        """Return what is guaranteed at a level and a tolerance, by default those of the fit.
+        """Return what is guaranteed at another level or tolerance.
 
-        The number of rows outside, and of wrong answers, is bounded with the certainty.
+        Parameters
+        ----------
+        confidence : float, optional
+            The level, by default the estimator's.
+        certainty : float, default=0.95
+            Probability with which the bounds on the numbers of rows outside and of wrong
+            predictions hold.
+        tolerance : float, optional
+            Numbers: a prediction is wrong if it is off by more than this; by default the
+            estimator's.
+
+        Returns
+        -------
+        Guarantee
         """
         check_is_fitted(self)
         fit: CalibratedFit = self._fit
@@ -412,18 +425,46 @@ class ConformalTransducer(Transducer):
 
         The guarantee holds for a level chosen without looking at the answers; for others see
         `outside_at_all_levels`.
+
+        Parameters
+        ----------
+        confidence : float
+            The level, between 0 and 1.
+
+        Returns
+        -------
+        Answer
         """
         check_is_fitted(self)
         return self._answer_at(checks.check_share("confidence", confidence))
 
     def outside_at_most(self, certainty: float = 0.95) -> int:
-        """Return a bound on the number of unlabelled rows outside, with a certainty."""
+        """Bound the number of unlabelled rows outside their intervals or sets.
+
+        Parameters
+        ----------
+        certainty : float, default=0.95
+            Probability with which the bound holds.
+
+        Returns
+        -------
+        int
+        """
         return self._law().quantile(certainty)
 
     def wrong_at_most(self, certainty: float = 0.95) -> int:
-        """Return how many predictions are wrong at most, with a certainty.
+        """Bound the number of wrong predictions.
 
-        Numbers are wrong beyond `tolerance`.
+        Numbers are wrong if they are off by more than `tolerance`.
+
+        Parameters
+        ----------
+        certainty : float, default=0.95
+            Probability with which the bound holds.
+
+        Returns
+        -------
+        int
         """
         bound = self.guarantee_at(certainty=certainty).wrong
         if bound is None:
@@ -436,9 +477,18 @@ class ConformalTransducer(Transducer):
     def confidence_for(self, share: float, certainty: float = 0.95) -> float:
         """Return the smallest level at which a share of the unlabelled rows is inside.
 
-        That holds with a certainty.
-
         If no level is enough, a ValueError says how many calibration labels would be.
+
+        Parameters
+        ----------
+        share : float
+            Share of the unlabelled rows that is to be inside.
+        certainty : float, default=0.95
+            Probability with which it is.
+
+        Returns
+        -------
+        float
         """
         law = self._whole_column("confidence_for")
         return confidence_for(
@@ -450,10 +500,19 @@ class ConformalTransducer(Transducer):
     ) -> pd.DataFrame:
         """Return bounds on the number of rows outside that hold at all levels at once.
 
-        There is one bound for each calibration label.
+        With these the level may be chosen after looking at the intervals.
 
-        With these the level may be chosen after looking at the intervals. `random_state` seeds a
-        simulation.
+        Parameters
+        ----------
+        certainty : float, default=0.95
+            Probability with which all bounds hold.
+        random_state : int, default=0
+            Seed of the simulation that finds them.
+
+        Returns
+        -------
+        pandas.DataFrame
+            ``confidence`` and ``outside_at_most``, one line for each calibration label.
         """
         law = self._whole_column("outside_at_all_levels")
         c = law.n_calibration
@@ -484,12 +543,18 @@ class ConformalTransducer(Transducer):
         return law
 
     def widths_at(self, factors: Sequence[float] = (1.0, 1.5, 2.0)) -> pd.DataFrame:
-        """Return how wide intervals get, or how large sets, if odds are off.
+        """Return how wide intervals get, or how large sets, if labels depend on the value itself.
 
-        The odds of a label are off if they also depend on the label itself.
+        Parameters
+        ----------
+        factors : sequence of float, default=(1.0, 1.5, 2.0)
+            Factors by which the odds of a label may depend on the value, either way.
 
-        One line a factor by which odds may be off, either way: the median *width* of intervals or
-        mean *size* of sets, and at how many rows nothing is ruled out.
+        Returns
+        -------
+        pandas.DataFrame
+            One line a factor: the median *width* of intervals or mean *size* of sets, and at how
+            many rows nothing is ruled out.
         """
         check_is_fitted(self)
         sensible = [Chance(sensitivity=factor).sensitivity for factor in factors]
@@ -558,9 +623,17 @@ class ConformalTransducer(Transducer):
 
     @_inner_has("predict_proba")
     def predict_proba(self, X: Rows) -> Array:
-        """Return class probabilities (m, n_classes) at rows (m, d).
+        """Return the probability of every class; 0 for a class without visible labels.
 
-        They are 0 for a class without visible labels.
+        Parameters
+        ----------
+        X : array-like of shape (m, d)
+            Rows, seen in `fit` or not.
+
+        Returns
+        -------
+        array of shape (m, n_classes)
+            In the order of ``classes_``.
         """
         check_is_fitted(self)
         probabilities: Any = self._fit.answering.predict_proba(X)
@@ -570,7 +643,17 @@ class ConformalTransducer(Transducer):
 
     @_inner_has("decision_function")
     def decision_function(self, X: Rows) -> Array:
-        """Return decision values at rows (m, d): (m,) for two classes, else (m, n_classes)."""
+        """Return the estimator's decision values.
+
+        Parameters
+        ----------
+        X : array-like of shape (m, d)
+            Rows, seen in `fit` or not.
+
+        Returns
+        -------
+        array of shape (m,) for two classes, else (m, n_classes)
+        """
         check_is_fitted(self)
         fitted = self._fit.answering
         scores = np.asarray(fitted.estimator.decision_function(fitted.arrange_rows(X)))

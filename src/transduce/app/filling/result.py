@@ -123,6 +123,10 @@ class FillResult(Generic[Frame]):
         Parameters
         ----------
         OPTIONS
+
+        Returns
+        -------
+        FillResult
         """
         for name in questions:
             if name in FIT:
@@ -151,20 +155,30 @@ class FillResult(Generic[Frame]):
         Parameters
         ----------
         OPTIONS
+
+        Returns
+        -------
+        pandas, polars or Dask DataFrame
+            Of the same kind as the table that was filled.
         """
         return self.with_options(**questions).frame
 
     def guarantee_at(
         self, *, certainty: float | None = None, tolerance: float | None = None
     ) -> Guarantee:
-        """Return what is guaranteed of the answers.
+        """Return what is guaranteed, with another certainty or tolerance.
 
         Parameters
         ----------
         certainty : float, optional
-            Of the guarantee for the whole column; 0.95 unless something else was asked for before.
+            Probability with which statements about the whole column hold; 0.95 unless something
+            else was asked for before.
         tolerance : float, optional
-            Numbers: bound how many answers are off by more than this.
+            Numbers: bound how many predictions are off by more than this.
+
+        Returns
+        -------
+        Guarantee
         """
         if certainty is None:
             certainty = self.options.certainty
@@ -231,6 +245,10 @@ class FillResult(Generic[Frame]):
             The same rows, with the labels that were there, and those that came since.
         note : str
             What the user should know of them.
+
+        Returns
+        -------
+        FillResult
         """
         labels = replace(self.labels.read(frame), notes=self.labels.notes)
         still_missing = np.flatnonzero(labels.missing[self.raw_answer.rows])
@@ -334,6 +352,10 @@ class FillResult(Generic[Frame]):
         ----------
         frame : pandas.DataFrame
             Rows with the columns of the table, with or without the target.
+
+        Returns
+        -------
+        pandas.DataFrame
 
         Examples
         --------
@@ -516,6 +538,11 @@ class FillResult(Generic[Frame]):
         n_similar : int, default=6
             How many labelled rows to return.
 
+        Returns
+        -------
+        pandas.DataFrame
+            One line for each labelled row: its weight, its label, and the other columns.
+
         Examples
         --------
         >>> from transduce import fill
@@ -600,11 +627,11 @@ class FillResult(Generic[Frame]):
             return self.seen.predict_column(self)
 
     def estimate(self, what: str | list[str] = "mean", **question: Any) -> pd.DataFrame:
-        """Estimate a number of the whole column, such as a mean, with an interval that holds.
+        """Estimate a number of the whole column, such as a mean, with a valid interval.
 
-        Filled values vary less than true ones, and nothing that is computed from them as if they
-        were measured holds its level. Here predictions narrow an interval that the labels make
-        valid, however wrong the predictions are.
+        Filled values vary less than true ones: an interval computed from them as if they were
+        measured does not have its stated coverage. Here the labels make the interval valid, however
+        wrong the predictions are, and the predictions make it narrow.
 
         Parameters
         ----------
@@ -612,8 +639,8 @@ class FillResult(Generic[Frame]):
             ``"mean"``, ``"total"``, ``"share of yes"``, ``"share above 100"`` (or below, or between
             2 and 5), ``"median"``, ``"quantile 0.9"``, ``"difference"``, ``"slope of income"``.
         of : object, optional
-            The same apart: the class of a share, the quantile, the two groups of a difference, the
-            columns of a regression.
+            What `what` is about, if it does not say so itself: the class of a share, the quantile,
+            the two groups of a difference, the columns of a regression.
         above, below : float, optional
             Limits of a share.
         by : str, optional
@@ -622,7 +649,7 @@ class FillResult(Generic[Frame]):
         outcome : str, optional
             A column that is regressed on the filled column (and those that `of` names).
         level : float, default=0.95
-            Of each interval by itself.
+            Confidence level of each interval by itself.
         joint : bool, default=False
             Whether all intervals are to hold together at the level.
 
@@ -631,7 +658,7 @@ class FillResult(Generic[Frame]):
         pandas.DataFrame
             One line for each group or coefficient: ``estimate``, ``lower``, ``upper``, ``kind``
             (exact, approximate or none), ``n_labels`` behind it, ``labels_alone`` with its
-            interval, ``worth`` (as how many labels labels and predictions count together), and
+            interval, ``worth`` (how many labels alone would give as narrow an interval), and
             ``note``.
 
         Examples
@@ -648,10 +675,10 @@ class FillResult(Generic[Frame]):
     def draws(self, n: int = 20) -> pd.DataFrame:
         """Draw completed columns, for analyses that `estimate` does not know.
 
-        Labels stay, and every gap gets a value that may be the true one. Analyse each column, and
-        pool the results by Rubin's rules: what comes out is approximate, and rests on errors at
-        unlabelled rows being like those at labelled ones, whatever the other columns are. Where
-        `estimate` answers a question, its answer is the better one.
+        Labels stay, and every gap gets a plausible value, drawn at random. Analyse each column, and
+        pool the results by Rubin's rules. The result is approximate: it assumes that errors at
+        unlabelled rows are like those at labelled ones, whatever the other columns are. If
+        `estimate` can answer a question, use it instead.
 
         Parameters
         ----------
@@ -673,20 +700,20 @@ class FillResult(Generic[Frame]):
         return draw_columns(self.predicted_column, n, self.options.random_state)
 
     def select(self, *, false_discovery: float = 0.1, **wanted: Any) -> Selection:
-        """Pick filled rows that may be used as they are, with few mistakes among them.
+        """Select filled rows that may be used as they are, at a bounded false discovery rate.
 
         Parameters
         ----------
         false_discovery : float, default=0.1
-            Bound on the expected share of mistakes among the rows picked.
+            Bound on the expected share of mistakes among the selected rows.
         above, below : float, optional
-            Numbers: the value is to be larger or smaller than this; both give a range.
+            Numbers: select rows whose value is larger or smaller than this; both give a range.
         tolerance : float, optional
-            Numbers: the prediction is to be off by no more than this.
+            Numbers: select rows whose prediction is off by no more than this.
         label : object, optional
-            Classes: the class it is to be.
+            Classes: select rows of this class.
         correct : bool, optional
-            Classes: the prediction is to be right, whichever class it is.
+            Classes: select rows whose prediction is right, whichever class it is.
 
         Returns
         -------
@@ -703,11 +730,11 @@ class FillResult(Generic[Frame]):
         """
         if self.seen.is_sample:
             raise ValueError(
-                "Rows are picked where the fit saw all rows, and it saw a sample of them."
+                "Rows can be selected only if the fit saw all of them, and it saw a sample."
             )
         if self.fit.model.held_out_fit is None:
             raise ValueError(
-                "Rows are picked by labels that were held out, and none was: fill with "
+                "Rows are selected by labels that were held out, and none was: fill with "
                 f"{option('guarantee', 'column')}."
             )
         picked: Selection = self.model.select(false_discovery=false_discovery, **wanted)
@@ -730,6 +757,10 @@ class FillResult(Generic[Frame]):
         ----------
         again : str, optional
             What does it again, if not the command or call that is known.
+
+        Returns
+        -------
+        dict
         """
         column = reported.report_column(self)
         if again:
@@ -737,9 +768,7 @@ class FillResult(Generic[Frame]):
         return summarize(column)
 
     def report(self, path: str | Path | None = None, *, force: bool = False) -> str:
-        """Return the report as one self-contained HTML page.
-
-        It is written to a file if one is named.
+        """Return the report as one self-contained HTML page, and write it if a file is named.
 
         Parameters
         ----------
@@ -747,11 +776,28 @@ class FillResult(Generic[Frame]):
             Where to write it, in one piece.
         force : bool, default=False
             Whether an existing file may be replaced.
+
+        Returns
+        -------
+        str
+            The page.
         """
         summary = self.summary()
         with stage("report"):
             return reported.write_report(self, render_html(summary), path, force)
 
     def json(self, path: str | Path | None = None, *, force: bool = False) -> str:
-        """Return the numbers of the report as JSON, and write them to a file as `report` does."""
+        """Return the numbers of the report as JSON, and write them if a file is named.
+
+        Parameters
+        ----------
+        path : str or Path, optional
+            Where to write them, in one piece.
+        force : bool, default=False
+            Whether an existing file may be replaced.
+
+        Returns
+        -------
+        str
+        """
         return reported.write_report(self, render_json(self.summary()), path, force)

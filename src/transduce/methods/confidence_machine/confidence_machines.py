@@ -653,17 +653,34 @@ class RidgeConfidenceMachine(MachineEstimator, NumberTransducer):
         return self
 
     def guarantee_at(self, confidence: float) -> Guarantee:
-        """Return what is guaranteed of the regions at another level."""
+        """Return what is guaranteed of the regions at another level.
+
+        Parameters
+        ----------
+        confidence : float
+            The level, between 0 and 1.
+
+        Returns
+        -------
+        Guarantee
+        """
         check_is_fitted(self)
         level = checks.check_share("confidence", confidence)
         return replace(self.guarantee_, confidence=level)
 
     def predict(self, X: Rows) -> Array:
-        """Return the ridge prediction (m,) at rows X (m, d), seen in `fit` or not.
+        """Predict rows by ridge regression on the labelled rows.
 
-        No transduction is done again. With a precomputed kernel X holds kernel values with all n
-        rows of `fit` and, as column n + 1, with themselves. Here that column is not needed;
-        elsewhere unless the kernel's diagonal was constant in `fit`.
+        Parameters
+        ----------
+        X : array-like of shape (m, d)
+            Rows, seen in `fit` or not. With a precomputed kernel these are kernel values with all n
+            rows of `fit` and, as column n + 1, of the rows with themselves. `predict` does not need
+            that column, and other methods only if the kernel's diagonal was not constant in `fit`.
+
+        Returns
+        -------
+        array of shape (m,)
         """
         rows = self._new_rows(X, own_value=False)  # says so, if there was no fit
         return self._machine.predict(rows)
@@ -679,10 +696,22 @@ class RidgeConfidenceMachine(MachineEstimator, NumberTransducer):
     def predict_region(
         self, X: Rows, *, confidence: Levels = None, side: str = "two"
     ) -> Regions | list[Regions]:
-        """Return the `Regions` of rows X, as in `predict`; by default at the estimator's level.
+        """Return the region of each row: all labels that conform to the labelled rows.
 
-        Of several levels, a list: a region is part of that of any higher level. The side "lower"
-        gives lower bounds ``[a, ∞)``, "upper" upper bounds ``(-∞, b]``, from signed residuals.
+        Parameters
+        ----------
+        X : array-like of shape (m, d)
+            Rows, as in `predict`.
+        confidence : float or list of float, optional
+            The level, by default the estimator's. A region is part of that of any higher level.
+        side : {"two", "lower", "upper"}, default="two"
+            "lower" gives lower bounds ``[a, ∞)``, "upper" upper bounds ``(-∞, b]``, from signed
+            residuals.
+
+        Returns
+        -------
+        Regions or list of Regions
+            A list for several levels.
         """
         rows = self._new_rows(X)
         checks.check_choice("side", side, ("two", "lower", "upper"))
@@ -696,9 +725,19 @@ class RidgeConfidenceMachine(MachineEstimator, NumberTransducer):
         return regions[0]
 
     def predict_interval(self, X: Rows, *, confidence: Levels = None) -> Array:
-        """Return the convex hulls of the regions: ends (m, 2), infinite where there is a ray.
+        """Return the smallest interval that contains each row's region.
 
-        Of several levels, (m, n_levels, 2).
+        Parameters
+        ----------
+        X : array-like of shape (m, d)
+            Rows, as in `predict`.
+        confidence : float or list of float, optional
+            The level, by default the estimator's.
+
+        Returns
+        -------
+        array of shape (m, 2), or (m, n_levels, 2) for several levels
+            Both ends, infinite if the region is a ray.
         """
         regions = self.predict_region(X, confidence=confidence)
         if isinstance(regions, Regions):
@@ -709,11 +748,25 @@ class RidgeConfidenceMachine(MachineEstimator, NumberTransducer):
     def p_values(
         self, X: Rows, y: Labels, *, smooth: bool = False, random_state: Seed = None
     ) -> Array:
-        """Return the p-values (m,) of labels y (m,) at rows.
+        """Return the p-values of candidate labels.
 
-        A p-value is the share of residuals at least as large as the row's own. With `smooth` ties,
-        the row itself included, count with a random weight between 0 and 1 (the same for all ties
-        of a row), which makes p-values of true labels exactly uniform.
+        A p-value is the share of residuals at least as large as the row's own.
+
+        Parameters
+        ----------
+        X : array-like of shape (m, d)
+            Rows, as in `predict`.
+        y : array-like of shape (m,)
+            One candidate label for each row.
+        smooth : bool, default=False
+            Whether ties, the row itself included, count with a random weight between 0 and 1 (the
+            same for all ties of a row), which makes p-values of true labels exactly uniform.
+        random_state : int, optional
+            Seed of these weights.
+
+        Returns
+        -------
+        array of shape (m,)
         """
         rows = self._new_rows(X)
         tau = tie_weights(rows.shape[0], smooth, random_state)
@@ -721,9 +774,20 @@ class RidgeConfidenceMachine(MachineEstimator, NumberTransducer):
         return self._machine.label_p_values(rows, labels, tau)
 
     def envelope(self, X: Rows, *, confidence: float | None = None) -> tuned_machine.RowEnvelope:
-        """Return the leave-one-out error of every setting as one row's (1, d) label varies.
+        """Return the leave-one-out error of every setting as the label of one row varies.
 
         `EnvelopeDisplay` draws it.
+
+        Parameters
+        ----------
+        X : array-like of shape (1, d)
+            The row.
+        confidence : float, optional
+            The level of its region, by default the estimator's.
+
+        Returns
+        -------
+        RowEnvelope
         """
         rows = self._new_rows(X)
         machine = self._machine
@@ -907,7 +971,17 @@ class RidgeConfidenceClassifier(MachineEstimator, ClassTransducer):
         return zeros + (1.0 + _count_single_labels(self._codes) - rank) > 0.5
 
     def guarantee_at(self, confidence: float) -> Guarantee:
-        """Return what is guaranteed of the sets at another level."""
+        """Return what is guaranteed of the sets at another level.
+
+        Parameters
+        ----------
+        confidence : float
+            The level, between 0 and 1.
+
+        Returns
+        -------
+        Guarantee
+        """
         check_is_fitted(self)
         level = checks.check_share("confidence", confidence)
         promise = promise_sets(level, self._codes, by_class=self._conditional)
@@ -962,10 +1036,17 @@ class RidgeConfidenceClassifier(MachineEstimator, ClassTransducer):
         warn_of_few_labels(confidence, int(sizes[rarest]), consequence, which)
 
     def predict(self, X: Rows) -> AnyArray:
-        """Return the most credible class (m,) at rows, as in `RidgeConfidenceMachine`.
+        """Predict the most credible class: that of the largest p-value.
 
-        With a precomputed kernel and no values of rows with themselves it is the class of the
-        largest ridge prediction.
+        Parameters
+        ----------
+        X : array-like of shape (m, d)
+            Rows, as in `RidgeConfidenceMachine.predict`. With a precomputed kernel and no values of
+            rows with themselves the class of the largest ridge prediction is returned.
+
+        Returns
+        -------
+        array of shape (m,)
         """
         rows = self._new_rows(X, own_value=False)
         own_values_missing = np.isnan(arrays.to_numpy(rows[:, -1])).any()
@@ -976,30 +1057,64 @@ class RidgeConfidenceClassifier(MachineEstimator, ClassTransducer):
         return self.classes_[answers.best]
 
     def predict_proba(self, X: Rows) -> Array:
-        """Return the probability of every class (m, n_classes) at rows, seen in `fit` or not.
+        """Return the probability of every class.
 
-        The softmax of the logarithms of the p-values among all labels, times a factor by which
-        labels have the largest likelihood, each while it is hidden: at the first call the machine
-        is fitted up to ten times more. Sets have a guarantee, these probabilities have none.
+        This is the softmax of the logarithms of the p-values, times a factor that maximises the
+        likelihood of the labels, each while it is hidden: at the first call the machine is fitted
+        up to ten times more. Sets have a guarantee, these probabilities have none.
+
+        Parameters
+        ----------
+        X : array-like of shape (m, d)
+            Rows, seen in `fit` or not.
+
+        Returns
+        -------
+        array of shape (m, n_classes)
+            In the order of ``classes_``.
         """
         rows = self._new_rows(X)
         answers = self._judge(rows, np.ones(rows.shape[0]))
         return arrays.beside(self._probabilities.of(answers.log_p_values), answers.p_values)
 
     def p_values(self, X: Rows, *, smooth: bool = False, random_state: Seed = None) -> Array:
-        """Return the p-value of every class at rows, shape (m, n_classes).
+        """Return the p-value of every class.
 
-        Smoothed, with one weight for all of a row.
+        Parameters
+        ----------
+        X : array-like of shape (m, d)
+            Rows, seen in `fit` or not.
+        smooth : bool, default=False
+            Whether ties count with a random weight, the same for all classes of a row.
+        random_state : int, optional
+            Seed of these weights.
+
+        Returns
+        -------
+        array of shape (m, n_classes)
+            In the order of ``classes_``.
         """
         rows = self._new_rows(X)
         tau = tie_weights(rows.shape[0], smooth, random_state)
         return self._judge(rows, tau).p_values
 
     def predict_set(self, X: Rows, *, confidence: Levels = None) -> Mask:
-        """Return which classes (m, n_classes), as in ``classes_``, are possible at rows.
+        """Return the prediction set of each row: which classes are possible.
 
-        Of several levels, (m, n_levels, n_classes). All are where labels are too few. A class that
-        no label shows is possible besides if ``p_unseen_`` exceeds ``1 - confidence``.
+        All are, if there are too few labels. A class that no label shows is possible besides if
+        ``p_unseen_`` exceeds ``1 - confidence``.
+
+        Parameters
+        ----------
+        X : array-like of shape (m, d)
+            Rows, seen in `fit` or not.
+        confidence : float or list of float, optional
+            The level, by default the estimator's.
+
+        Returns
+        -------
+        boolean array of shape (m, n_classes), or (m, n_levels, n_classes) for several levels
+            In the order of ``classes_``.
         """
         rows = self._new_rows(X)
         levels = self._levels(confidence)
