@@ -439,6 +439,14 @@ class TestLimits:
             "exact",
         )
 
+    def test_a_quantile_of_known_rows_is_itself(self):
+        """Its interval began at the value before it, and at no value if there was none."""
+        y = np.array([3.0, 1.0, 2.0, 7.0, np.nan, 4.0])
+        frame = estimate_quantile(y, by=["a", "a", "a", "b", "c", "c"])
+        assert frame.loc["a", ["lower", "estimate", "upper"]].tolist() == [2.0, 2.0, 2.0]
+        assert frame.loc["b", ["lower", "estimate", "upper"]].tolist() == [7.0, 7.0, 7.0]
+        assert frame.loc["a", "kind"] == "exact"
+
     def test_one_label_says_nothing(self):
         line = estimate_mean([1.0, np.nan, np.nan]).iloc[0]
         assert line["kind"] == "none"
@@ -487,6 +495,17 @@ class TestLimits:
         y = np.append(np.full(5, 2.0), np.full(5, np.nan))
         line = estimate_mean(y).iloc[0]
         assert (line["labels_alone_lower"], line["labels_alone_upper"]) == (-np.inf, np.inf)
+
+    def test_equal_labels_of_a_stratum_are_as_spread_as_the_others(self):
+        """Strata in which all labels were 0 added nothing to the error of a column with many zeros."""
+        first, second = np.array([1.0, 3.0, 8.0]), np.zeros(3)
+        y = np.concatenate([first, np.full(7, np.nan), second, np.full(17, np.nan)])
+        sample = Sample(~np.isnan(y), strata=np.repeat([0, 1], [10, 20]))
+        found = estimate_linear(PartlyKnown(y, np.zeros(30), sample), np.full(30, 1.0 / 30.0))
+        square = np.sum((first - 4.0) ** 2) / 4.0  # of both strata, each about its own mean
+        variance = (1 / 3) ** 2 * (1 / 3 - 1 / 10) * first.var(ddof=1)
+        variance += (2 / 3) ** 2 * (1 / 3 - 1 / 20) * square
+        assert found.number.standard_error == pytest.approx(np.sqrt(variance))
 
     def test_equal_labels_of_a_group_tell_no_difference(self):
         y = np.array([2.0] * 4 + [np.nan] * 4 + [1.0, 2.0, 4.0, 3.0] + [np.nan] * 4)

@@ -27,6 +27,7 @@ from transduce.population.sample import Sample
 from transduce.population.uncertain import NOTHING_KNOWN, Uncertain, add_independent
 
 FEWEST_LABELS = 2  # with one there is no spread
+ROUNDING = 1e-12  # of the numbers: what they differ by less is rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,8 +66,11 @@ class RowErrors:
 def correct_by_sample(sample: Sample, rows: RowErrors) -> Uncertain:
     """Return an estimate of the sum of the numbers over the missing rows."""
     parts = []
-    for stratum in np.unique(sample.stratum_codes[rows.missing]):
-        part = correct_in_stratum(sample, rows.inside(sample.stratum_codes == stratum))
+    strata = np.unique(sample.stratum_codes[rows.missing])
+    typical = typical_square(sample, rows, strata) if len(strata) > 1 else 0.0
+    for stratum in strata:
+        inside = rows.inside(sample.stratum_codes == stratum)
+        part = correct_in_stratum(sample, inside, typical)
         if part is NOTHING_KNOWN:
             return NOTHING_KNOWN
         parts.append(part)
@@ -137,6 +141,14 @@ class SampledUnits:
         """Return the sums of numbers (l,) of rows over each unit, shape (k,)."""
         return np.bincount(self.unit_of_row, numbers, len(self.sizes)).astype(float)
 
+    def mean_of(self, sums: Array) -> float:
+        """Return the weighted mean of numbers over rows, from their sums (k,) over units."""
+        return float(np.sum(self.weights * sums)) / float(np.sum(self.weights * self.sizes))
+
+    def about_mean(self, sums: Array) -> Array:
+        """Return by how much sums (k,) over units differ from what their mean would give."""
+        return np.asarray(sums - self.mean_of(sums) * self.sizes)
+
 
 def weigh_sample(sample: Sample, sampled: Mask, missing: Mask) -> Array | None:
     """Return for how many missing rows each sampled row stands, shape (n,), 0 at other rows.
@@ -153,21 +165,43 @@ def weigh_sample(sample: Sample, sampled: Mask, missing: Mask) -> Array | None:
     return weights
 
 
-def correct_in_stratum(sample: Sample, rows: RowErrors) -> Uncertain:
-    """Return the correction of one stratum, whose sampled units were drawn at random."""
+def typical_square(sample: Sample, rows: RowErrors, strata: AnyArray) -> float:
+    """Return the mean square of the numbers about the mean of their stratum, over all strata."""
+    total = 0.0
+    n_free = 0
+    for stratum in strata:
+        inside = rows.inside(sample.stratum_codes == stratum)
+        units = SampledUnits.of(sample, inside.sampled, inside.missing)
+        if units.tell_a_spread:
+            off = units.about_mean(units.sum_up(inside.errors[inside.sampled]))
+            total += float(np.sum(off**2))
+            n_free += len(off) - 1
+    return total / n_free if n_free else 0.0
+
+
+def correct_in_stratum(sample: Sample, rows: RowErrors, typical: float = 0.0) -> Uncertain:
+    """Return the correction of one stratum, whose sampled units were drawn at random.
+
+    Numbers that are all alike tell no spread of the others: their mean square then is `typical`,
+    that of the strata together.
+    """
     units = SampledUnits.of(sample, rows.sampled, rows.missing)
     if not units.tell_a_spread:
         return NOTHING_KNOWN
     sums = units.sum_up(rows.errors[rows.sampled])
     weights = units.weights
-    mean_error = float(np.sum(weights * sums)) / float(np.sum(weights * units.sizes))
-    off = sums - mean_error * units.sizes
-    spread = float(np.sum(weights * (1.0 + weights) * off**2))
-    spread *= units.worth / (units.worth - 1.0)
+    off = units.about_mean(sums)
+    mean_error = units.mean_of(sums)
+    worth = units.worth
+    squares = off**2
+    if float(np.max(np.abs(off))) <= ROUNDING * float(np.max(np.abs(sums))):
+        squares = np.full(len(off), typical * (worth - 1.0) / worth)
+    spread = float(np.sum(weights * (1.0 + weights) * squares))
+    spread *= worth / (worth - 1.0)
     of_sample = squares_of_units(sample, rows, rows.sampled)
     of_all = squares_of_units(sample, rows, rows.sampled | rows.missing)
-    spread *= spread_of_all_units(off**2, weights, of_sample, of_all)
-    degrees = (units.worth - 1.0) * share_of_degrees(of_all[:, 0])
+    spread *= spread_of_all_units(squares, weights, of_sample, of_all)
+    degrees = (worth - 1.0) * share_of_degrees(of_all[:, 0])
     error = units.scale * float(np.sqrt(spread))
     skewness = 0.0
     if error > 0.0:

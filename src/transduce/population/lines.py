@@ -74,14 +74,14 @@ def linear_line(column: PartlyKnown, coefficients: Array, confidence: float) -> 
     # A row that was drawn and got no label may have any value, and no sample tells which.
     n_lost = column.sample.n_lost(coefficients != 0.0)
     doubtful = bool(n_lost) or len(hinge_rows(column, coefficients)) > 0
-    if not ours.is_known and labels_are_equal(column, coefficients):
+    if not ours.is_known and labels_are_equal(column, coefficients != 0.0):
         doubtful = True
     return line_of(ours, alone, confidence, doubtful=doubtful)
 
 
-def labels_are_equal(column: PartlyKnown, coefficients: Array) -> bool:
-    """Return whether all labels that matter are one number, and tell no spread of the others."""
-    labels = column.values[column.sample.rows & (coefficients != 0.0)]
+def labels_are_equal(column: PartlyKnown, rows: Mask) -> bool:
+    """Return whether all labels of some rows are one number, and tell no spread of the others."""
+    labels = column.values[column.sample.rows & rows]
     return len(labels) > 0 and bool(np.ptp(labels) == 0.0)
 
 

@@ -155,6 +155,8 @@ class QuantileSearch:
         first_enough = self.first_place(lambda share: share.lower >= self.q)
         if self.kind() == NONE:
             return -np.inf, np.inf
+        if not np.any(self.column.unknown & self.rows):
+            return self.estimate(), self.estimate()
         lower = -np.inf
         if first_possible > 0:
             lower = float(self.candidates[first_possible - 1])

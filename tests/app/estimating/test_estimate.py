@@ -202,6 +202,18 @@ class TestDesigns:
         assert line["kind"] == kind
         assert line["lower"] <= price.mean() <= line["upper"]
 
+    def test_drawn_rows_teach_each_other(self):
+        """Predictions came from the few labels that were chosen on purpose, and helped nothing."""
+        frame, price, _ = make_table(n=400)
+        rng = np.random.default_rng(3)
+        drawn = rng.permutation(400) < 80
+        known = drawn | (price > np.sort(price)[-10])
+        table = frame[["size", "region"]].assign(drawn=drawn, price=np.where(known, price, np.nan))
+        result = fill(table, "price", method="ridge", labels=Drawn("drawn"))
+        line = result.estimate("mean").iloc[0]
+        assert line["n_labels"] == 80
+        assert line["worth"] > 2.5 * 80
+
     def test_a_sensitivity_widens(self):
         plain = filled("price", Chance())[0].estimate().iloc[0]
         wide = filled("price", Chance(sensitivity=2.0))[0].estimate().iloc[0]

@@ -84,7 +84,7 @@ def test_corrected_numbers_are_better_and_say_so():
     np.testing.assert_array_equal(folds["true"], table["y"].dropna())
     line = result.estimate("mean").iloc[0]
     assert line["lower"] <= truth.mean() <= line["upper"]
-    assert line["worth"] > 0.99 * N_ROWS  # nearly all rows are known
+    assert line["worth"] > 3.0 * line["n_labels"]  # forty labels cannot claim more than 3.2
 
 
 def test_limits_are_those_of_the_target_and_not_of_the_correction():
@@ -100,7 +100,8 @@ def test_rows_beyond_the_sample_and_later_rows_are_corrected_too():
     hidden = table["y"].isna().to_numpy()
     assert result.seen.is_sample
     assert np.abs(result.frame["y_filled"] - truth)[hidden].mean() < 1.5
-    assert result.estimate("mean").iloc[0]["worth"] > 0.99 * 600
+    line = result.estimate("mean").iloc[0]
+    assert line["worth"] > 4.0 * line["n_labels"]
     later = fit_fill(table, "y", method="ridge", predictions="llm")
     new = later.new_columns(table.drop(columns="y").head(5))
     assert np.abs(new["y_filled"] - truth[:5]).max() < 6.0

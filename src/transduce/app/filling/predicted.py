@@ -2,9 +2,10 @@
 
 At a labelled row stands the prediction of a fit that did not see its label, at an unlabelled row
 that of the same fits, or of one to a few labels more. A blend has the former already: its weights
-come from them. Where labels were held out to calibrate, the fit without them predicts at held-out
-and unlabelled rows alike, and its own folds at the labels that it saw. One method by itself is
-fitted in five folds, and predicts at unlabelled rows by the mean of the five.
+come from them. If a blend of all labels has none, the fit from which labels were held out to
+calibrate predicts at held-out and unlabelled rows alike, and its own folds at the labels that it
+saw. One method by itself is fitted in five folds, and predicts at unlabelled rows by the mean of
+the five.
 """
 
 from __future__ import annotations
@@ -157,14 +158,14 @@ def _predict_corrections(fit: TableFit, seed: int) -> RowPredictions | None:
     if fit.target.n_labels < MIN_LABELS or not len(fit.answer):
         return None
     calibrated = fit.model.held_out_fit
+    is_blend = isinstance(fit.values_model, TransductiveBlend)
     with warnings.catch_warnings(action="ignore"):
-        if calibrated is not None:
-            held_out = _predict_held_out(fit, calibrated)
-            if held_out is not None:
-                return held_out
-        elif isinstance(fit.values_model, TransductiveBlend):
-            return _predict_by_blend(fit)
-        return _predict_in_folds(fit, seed)
+        of_fit = _predict_by_blend(fit) if is_blend else None
+        if of_fit is None and calibrated is not None:
+            of_fit = _predict_held_out(fit, calibrated)
+        if of_fit is None and (calibrated is not None or not is_blend):
+            of_fit = _predict_in_folds(fit, seed)
+        return of_fit
 
 
 def _predict_by_blend(fit: TableFit) -> RowPredictions | None:
@@ -186,10 +187,7 @@ def _predict_held_out(fit: TableFit, calibrated: CalibratedFit) -> RowPrediction
     """Return predictions of the fit that labels were held out from; None if it has no folds."""
     first = last_step(calibrated.first.estimator)
     hidden = getattr(first, "out_of_fold_", None)
-    if not isinstance(first, TransductiveBlend):
-        hidden = None
-    drawn_alone = calibrated.design.spec.draws_calibration
-    if hidden is None and not drawn_alone:
+    if not isinstance(first, TransductiveBlend) or hidden is None:
         return None
     classes = calibrated.problem.classes
     predictions = _empty(fit, classes)
@@ -199,15 +197,14 @@ def _predict_held_out(fit: TableFit, calibrated: CalibratedFit) -> RowPrediction
     predictions.values[calibrated.problem.sample.unlabelled] = numbers_of_reply(
         table.unlabelled, classes
     )
-    if hidden is not None:
-        blend = hidden["blend"]
-        rows = calibrated.first.order[blend.index]
-        values = blend.to_numpy(dtype=float)
-        if classes is not None:
-            wide = np.zeros((len(values), len(classes)))
-            wide[:, class_codes(blend.columns.to_numpy(), _codes_or(classes, blend))] = values
-            values = wide
-        predictions.values[rows] = values
+    blend = hidden["blend"]
+    rows = calibrated.first.order[blend.index]
+    values = blend.to_numpy(dtype=float)
+    if classes is not None:
+        wide = np.zeros((len(values), len(classes)))
+        wide[:, class_codes(blend.columns.to_numpy(), _codes_or(classes, blend))] = values
+        values = wide
+    predictions.values[rows] = values
     return predictions
 
 
