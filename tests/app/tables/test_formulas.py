@@ -48,6 +48,9 @@ def pointed(*formulas):
         ("=[@[year 2021]]", ["year 2021"]),
         ("=1.5E2*TRUE", []),
         ("=ZZ9", []),
+        ("=OFFSET(C2,0,-1)", sorted([*NAMES, "made"])),
+        ('=INDIRECT("B"&ROW())', sorted([*NAMES, "made"])),
+        ("=NOOFFSET(C2)", ["area"]),
     ],
 )
 def test_references(formula, columns):
@@ -65,6 +68,22 @@ def test_names_of_ranges():
     sheet.parent.defined_names["Worth"] = DefinedName("Worth", attr_text="Data!$B$2:$B$9")
     found = columns_in_formulas(sheet, [*NAMES, "made"], sheet.max_row)
     assert found == {"made": {"price"}}
+
+
+def test_by_way_of_other_sheets():
+    """A summary of prices, and what is computed from it, come from the prices; a list does not."""
+    sheet = sheet_with("=Means!B2", "=VLOOKUP(A3, 'Rates of tax'!A:B, 2)", "=Missing!A1")
+    book = sheet.parent
+    means = book.create_sheet("Means")
+    means["B2"] = "=Raw!A1 / 2"
+    raw = book.create_sheet("Raw")
+    raw["A1"] = "=AVERAGE(Data!B:B) + C9 + Means!B2"
+    raw["C9"] = "=Data!C2"
+    rates = book.create_sheet("Rates of tax")
+    rates["A1"] = 0.2
+    rates["B1"] = "=A1 * 100 + SUM(2:2)"
+    found = columns_in_formulas(sheet, [*NAMES, "made"], sheet.max_row)
+    assert found == {"made": {"price", "area", "id"}}  # the id by itself
 
 
 def test_by_way_of_others():
