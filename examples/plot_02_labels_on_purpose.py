@@ -31,7 +31,7 @@ print(plain.guarantee.verdict)
 
 # %%
 # Now 30 of the others are drawn at random and appraised. `Drawn` names the column that
-# marks them: these labels calibrate, all others teach.
+# marks them: their labels are used for calibration, all others for the fit.
 
 drawn = rng.choice(largest_first[120:], 30, replace=False)
 houses["drawn"] = np.isin(np.arange(600), drawn)

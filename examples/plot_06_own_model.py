@@ -3,8 +3,8 @@ Your own model, with a guarantee
 ================================
 
 Any regressor, classifier or pipeline of scikit-learn's kind can be the model behind
-`fill`. Labels that are held out calibrate it, so that the guarantee holds however bad the
-model is; a better model has narrower intervals.
+`fill`. Some labels are held out to calibrate it, so that the guarantee holds however bad
+the model is; a better model has narrower intervals.
 """
 
 # %%

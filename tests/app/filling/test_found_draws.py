@@ -41,7 +41,7 @@ def test_strata_calibrate_with_their_probabilities():
     table, _ = drawn_table()
     design, notes = design_of(table)
     assert design == Sampled("y_random_probability")
-    assert any("weighed by the probabilities in 'y_random_probability'" in note for note in notes)
+    assert any("weighted by the probabilities in 'y_random_probability'" in note for note in notes)
     result = fill(table, "y", method="ridge", predictions="llm")
     assert "sampling" in result.again or "Sampled" in result.again
     features = result.columns.set_index("name")["n_features"]
@@ -85,7 +85,10 @@ def test_without_strata_drawn_rows_calibrate_beside_others():
     simple.loc[others, "y"] = truth[others]
     design, notes = design_of(simple)
     assert design == Drawn("y_random")
-    assert any("their labels calibrate, and all others teach" in note for note in notes)
+    assert any(
+        "their labels are used for calibration, and all others for the fit" in note
+        for note in notes
+    )
     assert design_of(simple.drop(columns="y_random_seed"))[0] is None  # a column of the user's
     simple.loc[np.flatnonzero(table["y_random"])[5:], "y"] = None
     design, notes = design_of(simple)

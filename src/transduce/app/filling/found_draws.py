@@ -116,13 +116,13 @@ def _count_calibration(design: Design | None, drawn: Mask, labelled: Mask, optio
 def _about_design(design: Design, columns: DrawColumns, n_unlabelled: int) -> str:
     """Return what was found, in a sentence or two."""
     note = (
-        f"Rows were drawn from each {columns.stratum!r} by itself: calibration labels are "
-        f"weighed by the probabilities in {columns.probability!r}."
+        f"Rows were drawn from each {columns.stratum!r} separately: calibration labels are "
+        f"weighted by the probabilities in {columns.probability!r}."
     )
     if design.draws_calibration:
         note = (
-            f"Column {columns.marks!r} marks the rows that `transduce draw` drew: their labels "
-            "calibrate, and all others teach."
+            f"Column {columns.marks!r} marks the rows that `transduce draw` drew: their labels are "
+            "used for calibration, and all others for the fit."
         )
     if design.within is not None:
         note += f" Rows are compared within each {columns.stratum!r}, from which they were drawn."

@@ -29,7 +29,7 @@ REASONS = {
     "likeliest": "Of {rows} this one is the most likely to be “{wanted}”.",
     "diverse": "{unknown}This row is unlike those labelled so far, and like many others.",
     "teaches": (
-        "Its label would teach most: it takes away about {share} of the uncertainty about all rows."
+        "Its label would help most: it takes away about {share} of the uncertainty about all rows."
     ),
     "advised": "The last fill named this row as one whose value would help most.",
     "widest": "Its interval is the widest of those compared ({size}).",

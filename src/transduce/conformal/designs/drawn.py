@@ -27,13 +27,14 @@ if TYPE_CHECKING:
 class Drawn(Design):
     """Some rows were drawn at random from those without a label, and then labelled.
 
-    Other labels came about anyhow.
+    It does not matter how the other labels came about.
 
     Parameters
     ----------
     rows : str or boolean array-like of shape (n,)
-        Which rows were drawn. Their labels calibrate, all others teach. One that has no label
-        counts as the worst possible, and the guarantee is about the rows that were not drawn.
+        Which rows were drawn. Their labels are used for calibration, all others for the fit. A
+        drawn row without a label counts as the worst case, and the guarantee is then about the rows
+        that were not drawn.
     within, order, sensitivity : optional
         As those of `Chance`.
 

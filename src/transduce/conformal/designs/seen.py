@@ -1,4 +1,4 @@
-"""Some labels were seen by what made a column of the table: they teach, and do not calibrate."""
+"""Labels seen by what made a column of the table: for the fit, but not for calibration."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Seen(Design):
     Parameters
     ----------
     rows : str or boolean array-like of shape (n,)
-        Rows whose labels were seen. They teach, and do not calibrate.
+        Rows whose labels were seen. They are used for the fit, but not for calibration.
     within, order, sensitivity : optional
         As those of `Chance`.
 
