@@ -11,6 +11,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import example, given
 from hypothesis import strategies as st
+from scipy.sparse.linalg import eigsh
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.exceptions import NotFittedError
@@ -105,8 +106,11 @@ def test_a_large_plain_spectrum(n):
     residuals = np.linalg.norm(L @ V - V * spectrum.values, axis=0)
     assert residuals.max() < 1e-3
     np.testing.assert_allclose(residuals, spectrum.residuals, atol=1e-5)
-    lowest = np.linalg.eigvalsh(L.toarray())[1:7]
-    np.testing.assert_allclose(spectrum.values, lowest, rtol=1e-4)
+    if n < 1000:
+        lowest = np.linalg.eigvalsh(L.toarray())[:7]
+    else:  # inverses of a shifted matrix, since all eigenvalues of a large one take long
+        lowest = np.sort(eigsh(L.tocsc(), k=7, sigma=-0.1, return_eigenvectors=False))
+    np.testing.assert_allclose(spectrum.values, lowest[1:], rtol=1e-4)
 
 
 def test_plain_parts_have_constant_null_vectors(tmp_path):
