@@ -47,3 +47,4 @@ def _alone(dispatcher):
             yield
         finally:
             locked.discard(path)
+            fcntl.flock(lock, fcntl.LOCK_UN)  # also for a process that was forked meanwhile
