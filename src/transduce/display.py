@@ -158,7 +158,10 @@ class RegionDisplay(Display):
             assert other.regions is not None
             by_level[other.level] = other.regions
         highest_first = sorted(by_level.items(), reverse=True)
-        truth = np.empty(0) if self.y_true is None else self.y_true
+        if self.y_true is None:
+            truth = np.empty(0)
+        else:
+            truth = self.y_true
         pieces = {level: arrays.to_numpy(regions.pieces) for level, regions in highest_first}
         all_ends = [ends.ravel() for ends in pieces.values()]
         finite = np.concatenate([self.values, *all_ends, truth])
@@ -227,9 +230,10 @@ class MiscoverageDisplay(Display):
         The true number outside is shown if it is known.
         """
         if not hasattr(law, "probabilities"):
-            why = "With label_conditional=True there is a bound, but no distribution to plot"
-            got = f"such as model.miscoverage_; got {type(law).__name__}"
-            raise TypeError(f"Pass a Miscoverage, {got}. {why}.")
+            raise TypeError(
+                f"Pass a Miscoverage, such as model.miscoverage_; got {type(law).__name__}. With "
+                "label_conditional=True there is a bound, but no distribution to plot."
+            )
         return cls(law.probabilities, law.quantile(certainty), certainty, truth).plot(ax=ax)
 
     def _draw(self, ax: Axes) -> None:

@@ -163,10 +163,16 @@ class CalibratedFit:
         if answer.regions is not None:
             sizes = answer.regions.measure()
             n_unbounded = int((sizes == np.inf).sum())
-            middle = np.median(sizes) if len(sizes) else np.nan
+            if len(sizes):
+                middle = np.median(sizes)
+            else:
+                middle = np.nan
             return float(middle), n_unbounded
         assert answer.label_sets is not None
         sizes = answer.label_sets.sum(axis=1)
         n_unbounded = int((sizes == answer.label_sets.shape[1]).sum())
-        middle = np.mean(sizes) if len(sizes) else np.nan
+        if len(sizes):
+            middle = np.mean(sizes)
+        else:
+            middle = np.nan
         return float(middle), n_unbounded

@@ -136,7 +136,9 @@ class Miscoverage:
         largest = np.maximum(counts, 0) + 1 + above
         more = drawn_at_most(above, largest, self.n_calibration, self.n_unlabelled)
         probability = np.where(counts < 0, 0.0, 1.0 - more)
-        return float(probability) if np.ndim(count) == 0 else probability
+        if np.ndim(count) == 0:
+            return float(probability)
+        return probability
 
     def quantile(self, certainty: float = 0.95) -> int:
         """Bound the number of rows outside.
@@ -300,12 +302,11 @@ def confidence_for(
     rank = 1 + bisect_left(range(1, n_calibration + 1), True, key=enough)
     if rank <= n_calibration:
         return rank / (n_calibration + 1)
-    inside = (
-        f"at least {100 * share:g} % of {n_unlabelled} rows inside "
-        f"with {100 * certainty:g} % certainty"
+    raise ValueError(
+        f"No level makes at least {100 * share:g} % of {n_unlabelled} rows inside with "
+        f"{100 * certainty:g} % certainty when {n_calibration} labels are held out: it takes "
+        f"{_calibration_needed(most, certainty, n_unlabelled)} calibration labels."
     )
-    needed = f"it takes {_calibration_needed(most, certainty, n_unlabelled)} calibration labels"
-    raise ValueError(f"No level makes {inside} when {n_calibration} labels are held out: {needed}.")
 
 
 def _calibration_needed(most: int, certainty: float, n_unlabelled: int) -> int:
@@ -389,7 +390,10 @@ class CategoryMiscoverage:
         """
         check_share("certainty", certainty)
         step = -(-self.n_unlabelled // MOST_COUNTS) or 1
-        probabilities = self.probabilities if step == 1 else self._in_steps(step)
+        if step == 1:
+            probabilities = self.probabilities
+        else:
+            probabilities = self._in_steps(step)
         steps = int(np.searchsorted(np.cumsum(probabilities), certainty - 1e-12))
         return min(step * steps, self.n_unlabelled)
 
@@ -488,7 +492,10 @@ def powered_mean(
     labels = labels / unit
     residuals = labels - calibration
     with np.errstate(over="ignore", invalid="ignore"):
-        plain = unlabelled.mean(axis=0) if m else np.full(unlabelled.shape[1], np.nan)
+        if m:
+            plain = unlabelled.mean(axis=0)
+        else:
+            plain = np.full(unlabelled.shape[1], np.nan)
         total = float(weights.sum()) or np.nan
         estimate = plain + (weights[:, None] * residuals).sum(axis=0) / total
         error = np.full(len(plain), np.nan)

@@ -159,7 +159,10 @@ def table_outside(
 def _is_safe_in_threads(estimator: Any) -> bool:
     """Return whether an estimator, and each that it holds, is of this package."""
     members = getattr(estimator, "estimators_", {})
-    members = members.values() if isinstance(members, dict) else members
+    if isinstance(members, dict):
+        members = members.values()
+    else:
+        members = members
     is_own = type(estimator).__module__.startswith("transduce.")
     return is_own and all(map(_is_safe_in_threads, members))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -49,7 +50,10 @@ class Scoring:
     def measure(self, reply: RawPrediction) -> Array:
         """Return what distances are divided by (m,), or scores of classes (m, n_classes)."""
         if not len(reply.values):
-            shape = (0, len(self.seen)) if self.seen else (0,)
+            if self.seen:
+                shape = (0, len(self.seen))
+            else:
+                shape = (0,)
             return np.ones(shape)
         if not self.seen:
             return self._unrounded(reply)
@@ -96,7 +100,8 @@ def _usable(reply: RawPrediction) -> Mask:
 # What an estimator must provide for each score; in the order in which "auto" tries them.
 NUMBER_SCORES = {"scaled": "standard errors", "absolute": ""}
 CLASS_SCORES = {"probability": "probabilities", "margin": "probabilities or scores", "zero_one": ""}
-SCORES = ("auto", *NUMBER_SCORES, *CLASS_SCORES)
+Score = Literal["auto", "scaled", "absolute", "probability", "margin", "zero_one"]
+SCORES = get_args(Score)
 
 
 def _choose_score(nonconformity: str, reply: RawPrediction, n_classes: int) -> str:

@@ -93,7 +93,10 @@ def _are_equal(predicted: AnyArray, truth: AnyArray, *, numeric: bool) -> Mask:
     if not numeric:
         return np.asarray(predicted == truth, dtype=bool)
     truth = np.asarray(truth, dtype=float)
-    spread = float(np.ptp(truth)) if len(truth) else 0.0
+    if len(truth):
+        spread = float(np.ptp(truth))
+    else:
+        spread = 0.0
     difference = np.abs(np.asarray(predicted, dtype=float) - truth)
     return np.asarray(difference <= EQUAL * spread)
 

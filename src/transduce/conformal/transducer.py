@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import pandas as pd
@@ -17,9 +17,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from transduce.conformal.calibrated import CalibratedTable
 from transduce.conformal.calibrated_fit import CalibratedFit
-from transduce.conformal.designs import BoundDesign, Chance, bind_labels
+from transduce.conformal.designs import BoundDesign, Chance, Design, bind_labels
 from transduce.conformal.miscoverage import Law, Miscoverage, confidence_for, simultaneous_bounds
-from transduce.conformal.scores import SCORES, Scoring
+from transduce.conformal.scores import SCORES, Score, Scoring
 from transduce.conformal.selection import Selection, read_goal, select_rows
 from transduce.conformal.shares import ClassShares, shares_of_classes
 from transduce.core import checks
@@ -151,11 +151,11 @@ class ConformalTransducer(Transducer):
     estimator: Any
     _: KW_ONLY
     confidence: float | Sequence[float] = 0.9
-    labels: Any = None
-    calibration: Any = "auto"
-    nonconformity: str = "auto"
+    labels: Design | BoundDesign | None = None
+    calibration: float | Literal["auto"] = "auto"
+    nonconformity: Score = "auto"
     label_conditional: bool = False
-    ties: str = "inside"
+    ties: Literal["inside", "random"] = "inside"
     refit: bool = False
     test_exchangeability: bool = True
     tolerance: float | None = None

@@ -189,8 +189,10 @@ def check_list(name: str, value: object) -> None:
 def check_square(K: Array) -> None:
     """Raise a ValueError unless a precomputed kernel matrix is square and symmetric."""
     if K.ndim != 2 or K.shape[0] != K.shape[1]:
-        what = "a square matrix of all rows against all rows"
-        raise ValueError(f"kernel='precomputed' needs {what}; got shape {K.shape}.")
+        raise ValueError(
+            "kernel='precomputed' needs a square matrix of all rows against all rows; got shape "
+            f"{K.shape}."
+        )
     from transduce.core import arrays  # brings scikit-learn, for which help must not wait
 
     xp = arrays.namespace(K)

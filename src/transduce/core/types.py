@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -21,5 +21,6 @@ ColumnName = Hashable  # of a frame: pandas lets anything that can be hashed nam
 # Labels as users give them, of numbers or classes, some missing: a list, an array of any library,
 # or a column of a frame.
 Labels = Any
+Task = Literal["auto", "regression", "classification"]
 Random = np.random.RandomState
 Seed = int | np.random.RandomState | None  # what `sklearn.utils.check_random_state` takes

@@ -54,9 +54,10 @@ def read_rows(
     Raise a ValueError that says what to correct if there is none.
     """
     if arrays.is_foreign(X) and not device:
-        only = f"{type(estimator).__name__} computes on the processor only"
-        library = arrays.library_of(X)
-        raise ValueError(f"{only}: pass X as a numpy array, not as one of {library}.")
+        raise ValueError(
+            f"{type(estimator).__name__} computes on the processor only: pass X as a numpy array, "
+            f"not as one of {arrays.library_of(X)}."
+        )
     if arrays.is_foreign(X):
         return validate_data(estimator, _read_foreign(X), reset=reset, skip_check_array=True)
     if _is_plain(X) and _has_shape(estimator, X, reset):
@@ -70,8 +71,10 @@ def read_rows(
         X = without_mask(X)
     dates = _columns(X, _is_date)
     if dates:
-        how = "turn them into numbers first, for example days since a fixed day"
-        raise ValueError(f"X must be numbers, but {dates} holds dates: {how}.")
+        raise ValueError(
+            f"X must be numbers, but {dates} holds dates: turn them into numbers first, for "
+            "example days since a fixed day."
+        )
     try:
         return validate_data(
             estimator, X, reset=reset, dtype=float, accept_sparse="csr" if sparse else False
@@ -385,9 +388,9 @@ def check_given(estimator: Any, y: Labels) -> None:
     """Drop what the estimator answered before; raise a ValueError if there are no labels."""
     estimator._forget()
     if y is None:
-        said = f"{type(estimator).__name__} requires y to be passed, but the target y is None"
         raise ValueError(
-            f"{said}: give one label for each row, NaN or None where the answer is wanted."
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None: give "
+            "one label for each row, NaN or None where the answer is wanted."
         )
 
 
@@ -408,8 +411,10 @@ def read_labels(
         rows, y, missing_label=missing_label, index=index, columns=columns
     )
     if _is_shuffled(index, getattr(y, "index", None)):
-        how = "align them first, for example with y.loc[X.index]"
-        raise ValueError(f"X and y hold the same rows in a different order: {how}.")
+        raise ValueError(
+            "X and y hold the same rows in a different order: align them first, for example with "
+            "y.loc[X.index]."
+        )
     if sample.labelled.all():
         _warn_that_none_is_missing(sample, missing_label)
     if not sample.labelled.any():
@@ -498,8 +503,10 @@ def numeric_labels(sample: PartlyLabelled) -> Array:
     except (TypeError, ValueError):
         flat = labels.ravel()
         text = next((label for label in flat if _is_text([label])), flat[0])
-        what = f"Regression needs labels that are numbers, but y holds {quoted(text)}"
-        raise ValueError(f"{what}: convert them, or use a classifier.") from None
+        raise ValueError(
+            f"Regression needs labels that are numbers, but y holds {quoted(text)}: convert them, "
+            "or use a classifier."
+        ) from None
     largest = np.abs(values).max()
     if not np.isfinite(largest):
         raise ValueError(
@@ -521,12 +528,11 @@ def read_kernel_rows(X: Rows, n: int, own: float | None, *, own_value: bool) -> 
         last = last + (np.nan if own is None else own)
         return arrays.namespace(X).concat([X, last], axis=1)
     if X.shape[1] != n + 1:
-        needs = "kernel='precomputed' needs the kernel values of each new row"
-        others = (
-            f"with the {n} rows of fit and, as column {n + 1}, "
-            "with itself (np.column_stack([K, own]))"
+        raise ValueError(
+            f"kernel='precomputed' needs the kernel values of each new row with the {n} rows of "
+            f"fit and, as column {n + 1}, with itself (np.column_stack([K, own])); got "
+            f"{X.shape[1]} columns."
         )
-        raise ValueError(f"{needs} {others}; got {X.shape[1]} columns.")
     return X
 
 
@@ -543,8 +549,10 @@ def class_labels(
     if labels.dtype == object:
         labels = _plain_classes(labels)
     if labels.dtype.kind not in "biufUO":
-        said = f"Class labels must be text, numbers or booleans, but y holds {quoted(labels[0])}"
-        raise ValueError(f"{said}: convert them, for example with astype(str).")
+        raise ValueError(
+            f"Class labels must be text, numbers or booleans, but y holds {quoted(labels[0])}: "
+            "convert them, for example with astype(str)."
+        )
     if labels.dtype.kind == "f":
         with warnings.catch_warnings():  # one label a class is welcome
             warnings.filterwarnings("ignore", "The number of unique classes is greater")
@@ -554,8 +562,10 @@ def class_labels(
         classes = text_array(sorted({*classes.tolist(), *known}))
         codes = class_codes(labels, classes)
     if len(classes) < 2:
-        only = f"one class only ({quoted(classes[0])})"
-        raise ValueError(f"The labelled rows hold {only}: at least two classes are needed.")
+        raise ValueError(
+            f"The labelled rows hold one class only ({quoted(classes[0])}): at least two classes "
+            "are needed."
+        )
     return classes, codes
 
 
@@ -575,8 +585,10 @@ def _plain_classes(labels: AnyArray) -> AnyArray:
     too_large = next((label for label in labels if is_too_large(np.array([label], object))), None)
     if odd is not None or too_large is not None:
         shown = quoted(too_large if odd is None else odd)
-        said = f"Class labels must be text, numbers or booleans, but y holds {shown}"
-        raise ValueError(f"{said}: convert them, for example with astype(str).")
+        raise ValueError(
+            f"Class labels must be text, numbers or booleans, but y holds {shown}: convert them, "
+            "for example with astype(str)."
+        )
     return text_array(labels.tolist())
 
 

@@ -56,9 +56,15 @@ if importlib.util.find_spec("triton") is not None:
         kept = tl.full((HEIGHT, PLACES), float("-inf"), tl.float32)
         who = tl.full((HEIGHT, PLACES), -1, tl.int32)
         worst = tl.min(kept, axis=1)
-        n_compared = tl.load(lengths + tl.program_id(0)) if LISTED else n_blocks
+        if LISTED:
+            n_compared = tl.load(lengths + tl.program_id(0))
+        else:
+            n_compared = n_blocks
         for place in range(0, n_compared):
-            block = tl.load(lists + tl.program_id(0) * n_blocks + place) if LISTED else place
+            if LISTED:
+                block = tl.load(lists + tl.program_id(0) * n_blocks + place)
+            else:
+                block = place
             rows = block * STEP + columns
             rows = rows.to(tl.int64) if LONG else rows
             x = tl.load(X + rows[None, :] * WIDTH + features[:, None])

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 from sklearn.utils import ClassifierTags, RegressorTags, get_tags
 from sklearn.utils.metaestimators import _BaseComposition, available_if
@@ -13,11 +14,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from transduce.core import checks, validation
 from transduce.core.checks import check_random_state
-from transduce.core.types import AnyArray, Array, Labels, Rows, Seed
+from transduce.core.types import AnyArray, Array, Labels, Rows, Seed, Task
 from transduce.core.validation import Transducer
 from transduce.core.words import TASKS
 from transduce.ensemble.blend_fit import Asking, Earlier
 from transduce.model_selection.estimator_kinds import name_members, own_missing_label
+from transduce.model_selection.folds import Folds
 from transduce.model_selection.methods import (
     Case,
     default_members,
@@ -106,9 +108,9 @@ class TransductiveBlend(Transducer, _BaseComposition):
 
     estimators: Any = None
     _: KW_ONLY
-    weights: Any = "shrunk"
-    task: str = "auto"
-    cv: Any = "auto"
+    weights: npt.ArrayLike | Literal["shrunk", "equal"] = "shrunk"
+    task: Task = "auto"
+    cv: Folds | Literal["auto"] = "auto"
     standardize: bool = True
     n_jobs: int | None = None
     budget_seconds: float | None = None

@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from transduce.core import checks
 from transduce.core.checks import check_random_state
-from transduce.core.types import Labels, Random, Rows, Seed
+from transduce.core.types import Labels, Random, Rows, Seed, Task
 from transduce.core.words import in_a_sentence
 from transduce.model_selection.cross_validation import (
     CrossTransduction,
@@ -19,7 +19,7 @@ from transduce.model_selection.cross_validation import (
     predict_folds,
 )
 from transduce.model_selection.estimator_kinds import name_members
-from transduce.model_selection.folds import read_folds
+from transduce.model_selection.folds import Folds, read_folds
 from transduce.model_selection.methods import default_members
 from transduce.model_selection.problem import Problem, read_problem
 from transduce.model_selection.scorers import read_scorers
@@ -89,7 +89,10 @@ class MethodChoice:
         error = np.inf
         if len(gap) > 1:
             error = float(gap.std(ddof=1) / np.sqrt(len(gap)))
-        sure = "by more than" if gap.mean() > 2 * error else "within"
+        if gap.mean() > 2 * error:
+            sure = "by more than"
+        else:
+            sure = "within"
         return (
             f"{called[self.best]} is best, {sure} two standard errors of the difference from "
             f"{called[second]}: {gap.mean():.3g} ± {error:.2g}."
@@ -101,8 +104,8 @@ def choose_method(  # noqa: PLR0913
     y: Labels,
     candidates: Any = None,
     *,
-    task: str = "auto",
-    cv: Any = 5,
+    task: Task = "auto",
+    cv: Folds = 5,
     scoring: Any = None,
     standardize: bool = True,
     n_jobs: int | None = None,

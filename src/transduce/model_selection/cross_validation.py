@@ -21,7 +21,7 @@ from transduce.core.guarantee import Guarantee
 from transduce.core.types import AnyArray, Array, Labels, Rows, Seed
 from transduce.core.words import in_a_sentence
 from transduce.model_selection.fit_and_predict import RawPrediction, fit_and_predict
-from transduce.model_selection.folds import Fold, read_folds
+from transduce.model_selection.folds import Fold, Folds, read_folds
 from transduce.model_selection.problem import Problem, read_problem
 from transduce.model_selection.scorers import Answered, Scorer, compute_scores, read_scorers
 
@@ -77,7 +77,7 @@ def cross_val_transduce(  # noqa: PLR0913
     X: Rows,
     y: Labels,
     *,
-    cv: Any = 5,
+    cv: Folds = 5,
     scoring: Any = None,
     groups: Any = None,
     n_jobs: int | None = None,

@@ -204,7 +204,9 @@ class FittedEstimator:
             raise ValueError(f"{name} has not answered at every row without a label.")
 
         def part(numbers: Any) -> Any:
-            return None if numbers is None else arrays.to_numpy(numbers)[places]
+            if numbers is None:
+                return None
+            return arrays.to_numpy(numbers)[places]
 
         scores = answer.scores
         if scores is None:
@@ -416,7 +418,9 @@ def _dispatching(X: Rows) -> AbstractContextManager[None]:
 
     For rows that are there the user's own setting counts.
     """
-    return nullcontext() if arrays.is_foreign(X) else arrays.dispatching()
+    if arrays.is_foreign(X):
+        return nullcontext()
+    return arrays.dispatching()
 
 
 def answer_of(prediction: RawPrediction, problem: Problem, guarantee: Guarantee) -> Answer:

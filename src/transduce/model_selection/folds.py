@@ -5,9 +5,10 @@ from __future__ import annotations
 import numbers
 import warnings
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
@@ -23,8 +24,24 @@ from transduce.model_selection.problem import Problem
 Fold = tuple[AnyArray, AnyArray]  # positions of visible and of hidden rows among the labelled ones
 
 
+class Splitter(Protocol):
+    """A splitter as scikit-learn has them."""
+
+    def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterable[tuple[Any, Any]]:
+        """Yield the positions of visible and of hidden rows in each fold."""
+
+
+# As users give them: how many, a splitter of scikit-learn, or the pairs themselves.
+Folds = int | Splitter | Iterable[tuple[npt.ArrayLike, npt.ArrayLike]]
+
+
 def read_folds(
-    cv: Any, problem: Problem, *, random_state: Seed = None, groups: Any = None, quiet: bool = False
+    cv: Folds,
+    problem: Problem,
+    *,
+    random_state: Seed = None,
+    groups: Any = None,
+    quiet: bool = False,
 ) -> list[Fold]:
     """Return which labelled rows are visible and which hidden in each fold.
 
@@ -57,7 +74,7 @@ def _check_groups(groups: Any, n_rows: int) -> None:
 
 
 def _split_labels(
-    cv: Any, problem: Problem, random_state: Seed, groups: Any
+    cv: Folds, problem: Problem, random_state: Seed, groups: Any
 ) -> Iterable[tuple[Any, Any]]:
     """Return pairs of positions: of a number of folds, of a splitter, or as they were given."""
     if isinstance(cv, numbers.Integral) and not isinstance(cv, bool):

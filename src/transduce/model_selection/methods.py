@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from transduce.core.types import Seed
 
@@ -144,7 +144,7 @@ def _transductive_ridge(case: Case) -> Any:
         return TransductiveRidgeClassifier(
             centres=centres, standardize=case.standardize, random_state=case.random_state
         )
-    ridge: float | str = "loo"
+    ridge: float | Literal["loo"] = "loo"
     if case.few:
         ridge = FEW_RIDGE
     return TransductiveRidge(

@@ -48,16 +48,20 @@ def imported(name: str) -> Any:
         found = getattr(import_module(place), word)
         found = found() if isinstance(found, type) else found
     except Exception as error:  # the module may raise anything
-        why = f"{type(error).__name__}: {in_a_sentence(error)}"
-        raise ValueError(f"{option('method', name)} cannot be imported ({why}).") from error
+        raise ValueError(
+            f"{option('method', name)} cannot be imported ({type(error).__name__}: "
+            f"{in_a_sentence(error)})."
+        ) from error
     return checked(found)
 
 
 def checked(estimator: Any) -> Any:
     """Return an estimator, or raise a ValueError that says why it is none."""
     if not hasattr(estimator, "fit"):
-        said = f"method is the name of a method or an estimator, and {quoted(estimator)} is neither"
-        raise ValueError(f"{said}: it has no fit.")
+        raise ValueError(
+            f"method is the name of a method or an estimator, and {quoted(estimator)} is neither: "
+            "it has no fit."
+        )
     check_predicts("method", estimator)
     return estimator
 
@@ -105,10 +109,15 @@ class TableRows:
         return len(self.matrix)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Array:
-        return np.array(self.matrix, dtype=dtype) if copy else np.asarray(self.matrix, dtype=dtype)
+        if copy:
+            return np.array(self.matrix, dtype=dtype)
+        return np.asarray(self.matrix, dtype=dtype)
 
     def __getitem__(self, key: Any) -> TableRows:
-        rows = key[0] if isinstance(key, tuple) else key
+        if isinstance(key, tuple):
+            rows = key[0]
+        else:
+            rows = key
         return TableRows(self.matrix[rows], self.frame.iloc[rows].reset_index(drop=True))
 
 
@@ -183,7 +192,10 @@ class OwnModel(Pipeline):
         if isinstance(values, tuple):
             return values
         values = np.asarray(values)
-        values = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
+        if values.ndim == 2 and values.shape[1] == 1:
+            values = values[:, 0]
+        else:
+            values = values
         self._check(values, (len(X),))
         if self.task == CLASSES and len(values) and not pd.Series(values).isin(self.classes_).any():
             raise ValueError(
@@ -201,10 +213,10 @@ class OwnModel(Pipeline):
 
     def _check(self, answers: AnyArray, shape: tuple[int, ...]) -> None:
         if answers.shape != shape:
-            said = (
-                f"{called(self)} answers {shape[0]:,} rows with an array of shape {answers.shape}"
+            raise ValueError(
+                f"{called(self)} answers {shape[0]:,} rows with an array of shape {answers.shape} "
+                f"in place of {shape}."
             )
-            raise ValueError(f"{said} in place of {shape}.")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -251,15 +263,19 @@ def import_lines(value: object) -> list[str]:
     These are its classes, from where users import them.
     """
     if isinstance(value, list | tuple | dict):
-        every = value.values() if isinstance(value, dict) else value
+        if isinstance(value, dict):
+            every = value.values()
+        else:
+            every = value
         return sorted({line for one in every for line in import_lines(one)})
     if not hasattr(value, "fit") or isinstance(value, type):
         return []
     kind = type(value)
     public = kind.__module__.partition("._")[0]
-    home = (
-        public if getattr(sys.modules.get(public), kind.__name__, None) is kind else kind.__module__
-    )
+    if getattr(sys.modules.get(public), kind.__name__, None) is kind:
+        home = public
+    else:
+        home = kind.__module__
     return sorted({f"from {home} import {kind.__name__}", *import_lines(_settings(value))})
 
 
@@ -272,10 +288,10 @@ def as_stored(method: Any) -> str:
     try:
         of_stored(code)
     except (SyntaxError, ValueError) as error:
-        holds = (
-            "a saved file holds estimators of scikit-learn with plain settings, and no other code"
-        )
-        raise ValueError(f"{as_code(method)} cannot be saved: {holds}.") from error
+        raise ValueError(
+            f"{as_code(method)} cannot be saved: a saved file holds estimators of scikit-learn "
+            "with plain settings, and no other code."
+        ) from error
     return code
 
 
@@ -291,7 +307,9 @@ def of_stored(code: str) -> Any:
         match node:
             case ast.List(items) | ast.Tuple(items):
                 parts = [build(one) for one in items]
-                return parts if isinstance(node, ast.List) else tuple(parts)
+                if isinstance(node, ast.List):
+                    return parts
+                return tuple(parts)
             case ast.Call(ast.Name(word), [], words) if homes.get(word, "").startswith(SAFE):
                 settings = {str(one.arg): build(one.value) for one in words}
                 kind = getattr(import_module(homes[word]), word)

@@ -65,7 +65,9 @@ class Problem:
     @property
     def n_classes(self) -> int:
         """Number of classes; 0 if labels are numbers."""
-        return 0 if self.classes is None else len(self.classes)
+        if self.classes is None:
+            return 0
+        return len(self.classes)
 
     @property
     def class_sizes(self) -> tuple[int, ...]:

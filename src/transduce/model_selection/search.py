@@ -29,7 +29,7 @@ from transduce.model_selection.cross_validation import (
 )
 from transduce.model_selection.estimator_kinds import last_step
 from transduce.model_selection.fit_and_predict import answer_of, fit_and_predict
-from transduce.model_selection.folds import read_folds
+from transduce.model_selection.folds import Folds, read_folds
 from transduce.model_selection.problem import Problem, read_problem
 from transduce.model_selection.scorers import read_scorers
 
@@ -83,7 +83,7 @@ class TransductiveSearchCV(GridSearchCV, Transducer):
     estimator: Any
     param_grid: Any
     _: KW_ONLY
-    cv: Any = 5
+    cv: Folds = 5
     scoring: Any = None
     refit: Any = True
     n_jobs: int | None = None

@@ -447,7 +447,8 @@ def share_of_class(rows: CheckedRows, code: int, certainty: float) -> dict[str, 
         "kind": EXACT,
         "n_labels": marked.n_drawn,
     }
-    lower, upper = np.nan, np.nan
+    lower = np.nan
+    upper = np.nan
     if rows.is_simple:
         lower, upper = interval_of_labels_alone(rows, code, certainty)
     line |= {"labels_alone_lower": lower, "labels_alone_upper": upper}

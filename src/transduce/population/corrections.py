@@ -207,7 +207,8 @@ def correct_in_stratum(sample: Sample, rows: RowErrors, typical: float = 0.0) ->
     if error > 0.0:
         skewness = float(np.sum((weights * (units.scale * off / error)) ** 3))
     total = units.n_missing * mean_error
-    lowest, highest = total, total
+    lowest = total
+    highest = total
     if sample.sensitivity > 1.0:
         lowest = units.n_missing * worst_mean(sums, units.sizes, weights, sample.sensitivity)
         highest = -units.n_missing * worst_mean(-sums, units.sizes, weights, sample.sensitivity)
@@ -240,7 +241,9 @@ def spread_of_all_units(squares: Array, weights: Array, of_sample: Array, of_all
     slopes = nnls(of_sample / sizes, squares / mean_square)[0]
     expected = float(np.average(of_sample / sizes @ slopes, weights=weights))
     everywhere = float(np.mean(of_all / sizes @ slopes))
-    return max(1.0, everywhere / expected) if expected > 0.0 else 1.0
+    if expected > 0.0:
+        return max(1.0, everywhere / expected)
+    return 1.0
 
 
 def share_of_degrees(squares: Array) -> float:

@@ -38,8 +38,10 @@ def read_marks(frame: pd.DataFrame, name: ColumnName) -> Mask:
     odd = ~words.isin([*YES, *NO])
     if odd.any():
         cell = frame[name][odd].iloc[0]
-        how = "write true or yes where a row is marked, and false or nothing elsewhere"
-        raise ValueError(f"Column {name!r} marks rows, but holds {quoted(cell)}: {how}.")
+        raise ValueError(
+            f"Column {name!r} marks rows, but holds {quoted(cell)}: write true or yes where a row "
+            "is marked, and false or nothing elsewhere."
+        )
     return words.isin(YES).to_numpy(dtype=bool)
 
 

@@ -269,7 +269,8 @@ def newton(
                 break
             share /= 2.0
         moved = share * np.linalg.norm(step)
-        theta, current = proposed, ahead
+        theta = proposed
+        current = ahead
         if not np.isfinite(theta).all():
             return None
         if moved <= SMALLEST_STEP * (1.0 + np.linalg.norm(theta)):

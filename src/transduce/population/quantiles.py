@@ -84,7 +84,10 @@ def quantile_line(column: PartlyKnown, rows: Mask, q: float, confidence: float) 
     width = ends[1] - ends[0]
     width_alone = ends_alone[1] - ends_alone[0]
     # An interval of all numbers holds, and promises nothing.
-    kind = search.kind() if np.isfinite(ends).any() else NONE
+    if np.isfinite(ends).any():
+        kind = search.kind()
+    else:
+        kind = NONE
     worth = float(n_labels)
     if np.isfinite(width) and np.isfinite(width_alone) and width_alone > 0.0:
         worth = labels_for_width(n_labels, n_rows, width / width_alone)

@@ -188,18 +188,20 @@ def read_design_matrix(X: Rows, n_rows: int) -> tuple[Array, list[Any]]:
     if X is None:
         return np.ones((n_rows, 1)), ["constant"]
     try:
-        frame = X if isinstance(X, pd.DataFrame) else pd.DataFrame(np.asarray(X))
+        if isinstance(X, pd.DataFrame):
+            frame = X
+        else:
+            frame = pd.DataFrame(np.asarray(X))
     except (TypeError, ValueError, OverflowError):
         raise ValueError("X must be a table of numbers, known at every row.") from None
     check_length("X", frame.to_numpy(), n_rows)
     numbers = np.column_stack([read_numbers(f"X[{name!r}]", frame[name]) for name in frame])
     if not np.isfinite(numbers).all():
         raise ValueError("X must hold a finite number in every cell: it is known at every row.")
-    names = (
-        list(frame.columns)
-        if isinstance(X, pd.DataFrame)
-        else [f"x{k}" for k in range(numbers.shape[1])]
-    )
+    if isinstance(X, pd.DataFrame):
+        names = list(frame.columns)
+    else:
+        names = [f"x{k}" for k in range(numbers.shape[1])]
     return np.column_stack([np.ones(n_rows), numbers]), ["constant", *names]
 
 

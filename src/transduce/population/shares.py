@@ -142,7 +142,8 @@ def exact_share(column: PartlyKnown, rows: Mask, confidence: float) -> tuple[flo
     """Return an interval for the share of ones by the hypergeometric distribution."""
     sampled = column.sample.rows & rows
     n_unknown = int(np.sum(column.unknown & rows))
-    fewest, most = 0, n_unknown
+    fewest = 0
+    most = n_unknown
     if sampled.any():
         n_ones = int(np.sum(column.values[sampled]))
         n_lost = column.sample.n_lost(rows)
@@ -184,7 +185,10 @@ def between_limits(
     for name, limit in (("above", above), ("below", below)):
         if limit is not None:
             check_number(name, limit)
-    low = -np.inf if above is None else float(above)
+    if above is None:
+        low = -np.inf
+    else:
+        low = float(above)
     high = np.inf if below is None else float(below)
     if not low < high:
         raise ValueError(f"above must be less than below; got {above} and {below}.")

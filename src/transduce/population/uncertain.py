@@ -134,7 +134,10 @@ def add_independent(parts: Sequence[Uncertain]) -> Uncertain:
         variance += size**2
         third_moment += part.skewness * size**3
         weighted_degrees += size**4 / part.degrees
-    degrees = variance**2 / weighted_degrees if weighted_degrees > 0.0 else np.inf
+    if weighted_degrees > 0.0:
+        degrees = variance**2 / weighted_degrees
+    else:
+        degrees = np.inf
     error = unit * float(np.sqrt(variance))
     skewness = float(third_moment / variance**1.5)
     return Uncertain(estimate, error, float(degrees), lowest, highest, skewness)

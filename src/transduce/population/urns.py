@@ -25,7 +25,8 @@ def urn_bound(n_wrong: int, n_calibration: int, n_unlabelled: int, certainty: fl
     # which so few, or fewer, have a probability above 1 - certainty, less those that were seen:
     # nothing is approximated. The more are marked, the less likely so few of them are drawn; some
     # numbers are tried at once, since a call costs more than a number.
-    fewest, most = 0, n_unlabelled
+    fewest = 0
+    most = n_unlabelled
     while fewest < most:
         more = np.unique(np.linspace(fewest + 1, most, TRIED_AT_ONCE).astype(np.int64))
         so_few = drawn_at_most(n_wrong, n_wrong + more, n_calibration, n_unlabelled)
@@ -162,6 +163,8 @@ def urn_interval(
 
     `n_empty` of them were drawn to calibrate.
     """
-    sure, drawn, others = (1.0 + confidence) / 2.0, n_calibration + n_empty, n_unlabelled - n_empty
+    sure = (1.0 + confidence) / 2.0
+    drawn = n_calibration + n_empty
+    others = n_unlabelled - n_empty
     fewest = others - urn_bound(drawn - n_marked, drawn, others, sure)
     return fewest, urn_bound(n_marked + n_empty, drawn, others, sure) + n_empty

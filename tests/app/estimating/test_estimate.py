@@ -11,7 +11,7 @@ import pytest
 
 from transduce import fill, population
 from transduce.app.estimating.answers import answer_questions
-from transduce.app.estimating.groups import ordered_groups
+from transduce.app.estimating.groups import read_groups
 from transduce.app.estimating.questions import read_question
 from transduce.app.estimating.words import plan_sentence
 from transduce.app.filling.predicted import predict_fit
@@ -176,9 +176,11 @@ class TestGroups:
         assert result.estimate("mean", by="kind").index.tolist() == ["north", "south", "(missing)"]
 
     def test_blank_texts_and_the_bare_word_above_are_groups(self):
-        names = ["above", " ", "", "above 3", "up to 1", "7 up"]
-        ordered = ["up to 1", "above 3", "7 up", "", " ", "above"]
-        assert ordered_groups(np.array(names, dtype=object)) == ordered
+        names = ["above", " ", "", "above 3", "up to 1", "10 up", "7 up", None]
+        groups = read_groups(pd.DataFrame({"group": names}), "group")
+        ordered = ["up to 1", "above 3", "7 up", "10 up", "", " ", "above", "(missing)"]
+        assert groups.names == ordered
+        assert groups.named_at(np.arange(8) > 4) == ["7 up", "10 up", "(missing)"]
 
 
 ALL_ROWS = np.ones(300, dtype=bool)

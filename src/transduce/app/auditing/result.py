@@ -185,7 +185,8 @@ class AuditResult:
         strata = None
         if self.columns.strata is not None:
             strata = pd.factorize(self.columns.strata)[0]
-        drawn, checked = self.columns.drawn, self.columns.checked
+        drawn = self.columns.drawn
+        checked = self.columns.checked
         sample = Sample(drawn & checked, strata=strata, lost=drawn & ~checked)
         return estimate_mean(
             self.columns.truth,
@@ -358,7 +359,10 @@ def _statements(audit: Audit | NumberAudit, group: object) -> dict[str, object]:
         wrong["relative"] = audit.relative
         content["off_by"] = audit.off_by
         return content
-    shares = audit.shares if group == ALL_ROWS else audit.group_shares[group]
+    if group == ALL_ROWS:
+        shares = audit.shares
+    else:
+        shares = audit.group_shares[group]
     content["shares"] = shares.rename(index=str).to_dict("index")
     if group == ALL_ROWS:
         content["by_prediction"] = audit.by_prediction.rename(index=str).to_dict("index")

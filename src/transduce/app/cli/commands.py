@@ -48,7 +48,6 @@ from transduce.app.filling.options import (
     OPTIONS,
     OWN_COLUMNS,
     Options,
-    Task,
 )
 from transduce.app.filling.plan import FOLDS, caution_on_method
 from transduce.app.filling.sources import FrameSource
@@ -75,7 +74,7 @@ from transduce.core.files import (
 from transduce.core.guarantee import Guarantee
 from transduce.core.guarantee_sentences import level_sentences
 from transduce.core.ranks import fewest_calibration
-from transduce.core.types import AnyArray, ColumnName, Mask
+from transduce.core.types import AnyArray, ColumnName, Mask, Task
 from transduce.core.words import OptionError, counted, flag, option, percent
 from transduce.datasets import load_houses
 from transduce.ensemble.blend import TransductiveBlend
@@ -710,9 +709,11 @@ def compare_file(table: str, target: str, folds: int, given: dict[str, Any]) -> 
     rows = FrameSource.read(source, target, options)
     labels = rows.labels
     if labels.n_labels < folds:
-        said = f"Column {target!r} has {labels.n_labels} labels, too few for {folds} folds"
         fewer = option("folds", max(2, labels.n_labels // 2))
-        raise ValueError(f"{said}: label more rows, or ask for {fewer}.")
+        raise ValueError(
+            f"Column {target!r} has {labels.n_labels} labels, too few for {folds} folds: label "
+            f"more rows, or ask for {fewer}."
+        )
     features = read_features(rows, options)
     task = labels.task
     seed = options.random_state

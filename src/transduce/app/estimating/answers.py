@@ -13,7 +13,7 @@ from scipy.stats import norm
 
 from transduce import population
 from transduce.app.estimating.groups import (
-    ordered_groups,
+    Groups,
     read_groups,
     read_outcome,
     read_regressors,
@@ -192,32 +192,33 @@ def _some_class(column: PredictedColumn) -> str:
 
 
 def _estimate(
-    column: PredictedColumn, question: Question, groups: AnyArray | None, level: float
+    column: PredictedColumn, question: Question, groups: Groups | None, level: float
 ) -> pd.DataFrame:
     """Return the estimates of one question, one line for each group or coefficient."""
     assert column.sample is not None
     how: dict[str, Any] = {"confidence": level, "sample": column.sample}
+    by = None
+    if groups is not None:
+        by = groups.of_rows
     if question.what == "regression":
         return _regression(column, question, how)
     if question.what == "difference":
         return _differences(column, question, groups, how)
     if question.what == "share":
         values, predictions, asked = _share_of(column, question)
-        frame = population.estimate_share(values, predictions, by=groups, **asked, **how)
+        frame = population.estimate_share(values, predictions, by=by, **asked, **how)
         if column.has_exact_shares:
             frame = _exact_shares(column, question, groups, level, frame)
     elif question.what == "quantile":
         q = float(question.of)
-        frame = population.estimate_quantile(
-            column.numbers, column.predictions, q=q, by=groups, **how
-        )
+        frame = population.estimate_quantile(column.numbers, column.predictions, q=q, by=by, **how)
     else:
         functions = {"mean": population.estimate_mean, "total": population.estimate_total}
         estimate = functions[question.what]
-        frame = estimate(column.numbers, column.predictions, by=groups, **how)
+        frame = estimate(column.numbers, column.predictions, by=by, **how)
     if groups is None:
         return frame
-    return frame.reindex(ordered_groups(groups[column.asked])).rename_axis(question.by)
+    return frame.reindex(groups.named_at(column.asked)).rename_axis(question.by)
 
 
 def _share_of(
@@ -235,7 +236,7 @@ def _share_of(
 def _exact_shares(
     column: PredictedColumn,
     question: Question,
-    groups: AnyArray | None,
+    groups: Groups | None,
     level: float,
     frame: pd.DataFrame,
 ) -> pd.DataFrame:
@@ -277,7 +278,9 @@ def _plain_name(label: Any) -> str:
     if is_number(label) and float(label).is_integer():
         return str(int(label))
     text = str(label).strip()
-    return text.lower() if text.lower() in ("true", "false") else text
+    if text.lower() in ("true", "false"):
+        return text.lower()
+    return text
 
 
 def read_limit(column: PredictedColumn, limit: Any) -> float | None:
@@ -300,23 +303,24 @@ def read_limit(column: PredictedColumn, limit: Any) -> float | None:
 
 
 def _differences(
-    column: PredictedColumn, question: Question, groups: AnyArray | None, how: dict[str, Any]
+    column: PredictedColumn, question: Question, groups: Groups | None, how: dict[str, Any]
 ) -> pd.DataFrame:
     """Return by how much the means of two groups differ, or of each group and the rest."""
     assert groups is not None
     values, predictions = column.values_and_predictions()
-    names = ordered_groups(groups[column.asked])
+    names = groups.named_at(column.asked)
+    by = groups.of_rows
     if question.of is not None:
         pair = tuple(_find_group(names, name) for name in question.of)
-        return population.estimate_difference(values, predictions, by=groups, groups=pair, **how)
+        return population.estimate_difference(values, predictions, by=by, groups=pair, **how)
     if len(names) < 2:
         raise OptionError(f"Column {question.by!r} has one group only: nothing differs.")
     if len(names) == 2:
         pair = (names[0], names[1])
-        return population.estimate_difference(values, predictions, by=groups, groups=pair, **how)
+        return population.estimate_difference(values, predictions, by=by, groups=pair, **how)
     parts = []
     for name in names:
-        against = np.where(groups == name, name, REST)
+        against = np.where(by == name, name, REST)
         pair = (name, REST)
         parts.append(
             population.estimate_difference(values, predictions, by=against, groups=pair, **how)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -28,11 +29,21 @@ def check_column(frame: Columns, name: ColumnName) -> None:
         raise OptionError(f"There is no column {quoted(name)}; there are {known}.")
 
 
-def read_groups(frame: Columns, name: ColumnName) -> AnyArray:
-    """Return the group of every row, shape (n,).
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """The group of every row, and the groups in the order in which they are shown."""
 
-    Numbers with many values are cut at their quartiles.
-    """
+    of_rows: AnyArray  # (n,)
+    names: list[Any]
+
+    def named_at(self, rows: Mask) -> list[Any]:
+        """Return the groups that some rows (n,) are of, in their order."""
+        present = set(self.of_rows[rows].tolist())
+        return [name for name in self.names if name in present]
+
+
+def read_groups(frame: Columns, name: ColumnName) -> Groups:
+    """Return the group of every row; numbers with many values are cut at their quartiles."""
     check_column(frame, name)
     column = frame[name].reset_index(drop=True)
     missing = column.isna().to_numpy(dtype=bool)
@@ -41,13 +52,13 @@ def read_groups(frame: Columns, name: ColumnName) -> AnyArray:
         return _quarters(numbers, missing)
     groups = column.astype(object).to_numpy(copy=True)
     groups[missing] = MISSING_GROUP
-    names = pd.unique(groups)
+    names = pd.unique(groups).tolist()
     if len(names) > MOST_GROUPS:
         raise OptionError(
             f"Column {quoted(name)} has {len(names):,} different values: group by one with at most "
             f"{MOST_GROUPS}."
         )
-    return groups
+    return Groups(groups, sort_groups(names))
 
 
 def _numbers_of(column: pd.Series) -> Array | None:
@@ -60,18 +71,18 @@ def _numbers_of(column: pd.Series) -> Array | None:
     return np.asarray(pd.to_numeric(numbers, errors="coerce"), dtype=float)
 
 
-def _quarters(numbers: Array, missing: Mask) -> AnyArray:
+def _quarters(numbers: Array, missing: Mask) -> Groups:
     """Return the quarter of each number, named by its ends."""
     ends = np.unique(np.quantile(numbers[~missing], [0.25, 0.5, 0.75]))
     shown = [short_number(end) for end in ends]
     names = [f"up to {shown[0]}"]
     names += [f"{low} to {high}" for low, high in pairwise(shown)]
     names.append(f"above {shown[-1]}")
-    groups = np.array(names, dtype=object)[
-        np.searchsorted(ends, numbers, side="left").clip(0, len(ends))
-    ]
+    quarters = np.searchsorted(ends, numbers, side="left").clip(0, len(ends))
+    groups = np.array(names, dtype=object)[quarters]
     groups[missing] = MISSING_GROUP
-    return groups
+    present = set(groups.tolist())
+    return Groups(groups, [name for name in (*names, MISSING_GROUP) if name in present])
 
 
 def short_number(value: float) -> str:
@@ -84,17 +95,13 @@ def short_number(value: float) -> str:
     return f"{value:,.{decimals}f}"
 
 
-def ordered_groups(groups: AnyArray) -> list[Any]:
-    """Return the groups that there are, sorted.
-
-    Those by numbers by their numbers, and missing last.
-    """
-    names = pd.unique(groups).tolist()
+def sort_groups(names: list[Any]) -> list[Any]:
+    """Return groups sorted: by the numbers that people name bins by, and missing last."""
 
     def place(name: object) -> tuple[int, float, str]:
         text = str(name)
         if name == MISSING_GROUP:
-            return 3, 0.0, ""
+            return 2, 0.0, ""
         if text.startswith("up to "):
             return 0, -np.inf, ""
         first_word, *_ = text.removeprefix("above ").split() or [""]
@@ -173,8 +180,8 @@ def read_regressors(frame: Columns, names: list[ColumnName]) -> pd.DataFrame:
             columns[name] = numbers
             continue
         groups = read_groups(frame, name)
-        for group in ordered_groups(groups)[1:]:
-            columns[f"{name} = {group}"] = (groups == group).astype(float)
+        for group in groups.names[1:]:
+            columns[f"{name} = {group}"] = (groups.of_rows == group).astype(float)
     return pd.DataFrame(columns)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from transduce.app.estimating.groups import read_regressors
+from transduce.app.estimating.groups import Groups, read_regressors
 from transduce.app.estimating.predicted import PredictedColumn
 from transduce.app.estimating.questions import Question
 from transduce.core.types import AnyArray, Mask
@@ -50,7 +50,7 @@ def add_notes(
     frame: pd.DataFrame,
     column: PredictedColumn,
     question: Question,
-    groups: AnyArray | None,
+    groups: Groups | None,
     level: float,
 ) -> pd.DataFrame:
     """Return estimates with a column ``note``: a sentence, or nothing."""
@@ -74,11 +74,11 @@ def add_notes(
     return frame.assign(note=notes)
 
 
-def rows_of_line(name: Any, question: Question, groups: AnyArray | None, n_rows: int) -> Mask:
+def rows_of_line(name: Any, question: Question, groups: Groups | None, n_rows: int) -> Mask:
     """Return the rows (n,) that a line is about."""
     if groups is None or question.what == "difference":
         return np.ones(n_rows, dtype=bool)
-    return np.asarray(groups == name)
+    return np.asarray(groups.of_rows == name)
 
 
 def _note(
@@ -90,7 +90,10 @@ def _note(
     if not np.any(column.target.missing & rows):
         return "Every label is known."
     if np.isinf(line["lower"]) or np.isinf(line["upper"]):
-        end = "upper" if np.isinf(line["upper"]) else "lower"
+        if np.isinf(line["upper"]):
+            end = "upper"
+        else:
+            end = "lower"
         return f"There is no {end} end: with so few labels the value may lie beyond all of them."
     if column.predictions is None:
         return "Labels alone: there are too few to tell how good predictions are."

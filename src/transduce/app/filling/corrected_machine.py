@@ -72,7 +72,10 @@ class CorrectedMachine:
         corrected = clone(machine).fit(X, labels - predictions)
         unlabelled = plain.answer_.rows
         known = ~np.isnan(labels)
-        chosen = corrected if are_near(predictions[known], labels[known]) else plain
+        if are_near(predictions[known], labels[known]):
+            chosen = corrected
+        else:
+            chosen = plain
         spans = spans_of_correction(labels[known], predictions[known], predictions[unlabelled])
         return cls(plain, corrected, predictions[unlabelled], spans, chosen)
 

@@ -103,7 +103,9 @@ def fill(
 @overload
 def fill(table: Frame, target: ColumnName, **given: Unpack[FillOptions]) -> FillResult[Frame]: ...
 @described(FIT)
-def fill(table: Any, target: ColumnName, **given: Unpack[FillOptions]) -> FillResult | FillResults:
+def fill(
+    table: Any, target: ColumnName | list[ColumnName], **given: Unpack[FillOptions]
+) -> FillResult | FillResults:
     """Fill the empty cells of a column, and say what is guaranteed.
 
     Parameters
@@ -569,15 +571,10 @@ def _estimate_shares(problem: Problem, prediction: RawPrediction, options: Optio
 
 def _about_features(features: Features) -> list[Note]:
     """Return a note on columns that were dropped unasked."""
-    notes = []
-    columns = features.columns
-    dropped = columns[columns["treatment"].str.startswith("dropped")]
-    if len(dropped):
-        names = dropped["name"].tolist()
-        pairs = zip(names, dropped["kind"], strict=True)
-        text = f"Left out: {', '.join(f'{name!r} ({kind})' for name, kind in pairs)}."
-        notes.append(Note(About.COLUMNS, text, tuple(names)))
-    return notes
+    if not features.dropped:
+        return []
+    names = [f"{name!r} ({kind})" for name, kind in features.dropped.items()]
+    return [Note(About.COLUMNS, f"Left out: {', '.join(names)}.", tuple(features.dropped))]
 
 
 # ----------------------------------------------------------------------------- a fit to a sample

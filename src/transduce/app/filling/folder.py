@@ -156,7 +156,8 @@ class _FileSource(PartSource):
 
 def _work(shared: tuple[Work, PartFiles, int], item: tuple[Part, Any]) -> tuple[int, Any]:
     """Do some work on the rows of a part."""
-    (work, files, batch_rows), (part, about) = shared, item
+    work, files, batch_rows = shared
+    part, about = item
     return part.number, work(about, map(files.frame_of, files.batches(part, batch_rows)))
 
 
@@ -211,7 +212,8 @@ def _write(
 
     Rows that the fit saw keep the answers of the fit.
     """
-    (fitted, files, batch_rows, folder), (part, sampled) = shared, item
+    fitted, files, batch_rows, folder = shared
+    part, sampled = item
     target = fitted.reading.name
     name = part_file(part, files)
     start = 0

@@ -207,7 +207,10 @@ def as_interval(guarantee: Guarantee) -> Guarantee:
 def chosen_by_class(guarantee: Guarantee) -> Guarantee:
     """Return the guarantee of sets within each class, for labels chosen by their class."""
     others = [one for one in guarantee.assumptions if one not in (CHANCE, SEEN)]
-    assumptions = () if guarantee.kind == "none" else (BY_CLASS, SEEN, *others)
+    if guarantee.kind == "none":
+        assumptions = ()
+    else:
+        assumptions = (BY_CLASS, SEEN, *others)
     return replace(guarantee, assumptions=assumptions, any_class=False)
 
 

@@ -310,7 +310,9 @@ def _member_for_probabilities(
     There is none where a column is no feature, or not one that tells its numbers.
     """
     probabilities = _read_probabilities(frame, options)
-    places, slopes, intercepts = [], [], []
+    places = []
+    slopes = []
+    intercepts = []
     for name, shares in zip(options.predicted, probabilities.shares.T, strict=True):
         known = np.isfinite(shares)
         if not known.any():

@@ -270,7 +270,10 @@ def _known_cells(column: pd.Series) -> Mask | None:
 def _marks(values: Any) -> tuple[float, ...]:
     """Return numbers such as -999 that stand for a missing one, which lie beyond all others."""
     finite = values[np.isfinite(values)]
-    ends = (finite.min(), finite.max()) if len(finite) else ()
+    if len(finite):
+        ends = (finite.min(), finite.max())
+    else:
+        ends = ()
     if not any(numbers.may_be_sentinel(end) for end in ends):
         return ()  # to sort all of them takes longer than all else
     return tuple(numbers.sentinels(numbers.in_order(values)))
@@ -339,7 +342,10 @@ def _nearly_constant(frame: pd.DataFrame, rows: Mask) -> list[Any]:
         return []
     plain = _plain_columns(frame)
     cells = frame[plain].to_numpy(dtype=float)[rows]
-    usual = np.median(cells, axis=0) if plain else np.empty(0)
+    if plain:
+        usual = np.median(cells, axis=0)
+    else:
+        usual = np.empty(0)
     varies = np.isfinite(usual) & (np.mean(cells == usual, axis=0) < 1.0 - MOST_KNOWN)
     gone = {name for name, differs in zip(plain, varies, strict=True) if differs}
     return [
@@ -365,7 +371,9 @@ def _numbers_of(column: pd.Series) -> Array | None:
     if is_number(column):
         return as_floats(column)
     values = numbers.all_numbers(column)
-    return None if values is None or not np.isfinite(values).any() else values
+    if values is None or not np.isfinite(values).any():
+        return None
+    return values
 
 
 def filler_elsewhere(values: Array, labelled: Mask) -> float | None:
@@ -388,7 +396,9 @@ def filler_elsewhere(values: Array, labelled: Mask) -> float | None:
     if usual in FILLERS or numbers.may_be_sentinel(usual):
         return usual
     centres = (float(measured.mean()), float(np.median(measured)))
-    return usual if any(_is_rounded(usual, centre) for centre in centres) else None
+    if any(_is_rounded(usual, centre) for centre in centres):
+        return usual
+    return None
 
 
 def _is_rounded(value: float, exact: float) -> bool:
@@ -462,7 +472,9 @@ def _places_along(column: pd.Series) -> Any:
     if is_number(column):
         values = as_floats(column)
         known = values[np.isfinite(values)]
-        return values if np.all(known == np.round(known)) else None
+        if np.all(known == np.round(known)):
+            return values
+        return None
     if not pd.api.types.is_datetime64_any_dtype(column):
         moments = Moments.of(column)
         if moments is None:

@@ -263,7 +263,9 @@ def _is_part_name(name: object) -> bool:
 
 
 def _work_name(name: Any) -> str:
-    return name if isinstance(name, str) and _WORK_NAME.fullmatch(name) else ""
+    if isinstance(name, str) and _WORK_NAME.fullmatch(name):
+        return name
+    return ""
 
 
 def _remove_file(path: Path) -> None:

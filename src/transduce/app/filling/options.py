@@ -15,7 +15,7 @@ import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict, TypeVar
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from transduce.conformal.designs.registry import (
 from transduce.conformal.designs.words import Flag
 from transduce.core import checks
 from transduce.core.records import changed_fields, default_fields
-from transduce.core.types import ColumnName, Labels, Rows
+from transduce.core.types import ColumnName, Labels, Rows, Task
 from transduce.core.words import GUARANTEES, TASKS, OptionError, as_csv, flag, option
 from transduce.model_selection.methods import METHODS
 
@@ -164,10 +164,16 @@ class Kind:
 
 def read_method(method: Any) -> list[Any]:
     """Return the parts of a method: names in the registry, and estimators; several are blended."""
-    several = method.split(",") if isinstance(method, str) else method
+    if isinstance(method, str):
+        several = method.split(",")
+    else:
+        several = method
     parts = []
     for part in several if isinstance(several, list | tuple) else [several]:
-        word = part.strip().replace("_", "-").lower() if isinstance(part, str) else ""
+        if isinstance(part, str):
+            word = part.strip().replace("_", "-").lower()
+        else:
+            word = ""
         if word in METHODS:
             parts.append(word)
             continue
@@ -328,11 +334,9 @@ class Option:
             self.kind.type, self.kind.type.__name__
         )
         word = self.kind.words or word
-        return (
-            f"{word}, optional"
-            if default is None or default == []
-            else f"{word}, default={default!r}"
-        )
+        if default is None or default == []:
+            return f"{word}, optional"
+        return f"{word}, default={default!r}"
 
 
 def _option(default: Any, kind: Kind) -> Any:
@@ -410,11 +414,9 @@ class Options:
         """Return options as they were given, or raise an error that says what to correct."""
         for name in given:
             if name not in OPTIONS or (name in QUESTIONS and not questions):
-                hint = (
-                    f": ask the result, as in fill(...).with_options({name}=...)"
-                    if name in OPTIONS
-                    else ""
-                )
+                hint = ""
+                if name in OPTIONS:
+                    hint = f": ask the result, as in fill(...).with_options({name}=...)"
                 if name in LABEL_FLAGS:
                     hint = ": say how the labels came about, as in labels=Drawn('column')"
                 raise TypeError(f"fill has no option {name!r}{hint}.")
@@ -500,7 +502,10 @@ class Options:
     @property
     def limits(self) -> tuple[float, float]:
         """The least and the largest value that is possible."""
-        low = -float("inf") if self.minimum is None else float(self.minimum)
+        if self.minimum is None:
+            low = -float("inf")
+        else:
+            low = float(self.minimum)
         return low, float("inf") if self.maximum is None else float(self.maximum)
 
     def limits_with(self, seen: Limits) -> Limits:
@@ -541,8 +546,10 @@ class Options:
         numbers = [name for name in self.number if name != target]
         names = [*self.ignore, *self.text, *numbers, *in_views, *named, *design.columns]
         if target in names:
-            cannot = "it cannot be ignored, read otherwise, or name or mark rows"
-            raise OptionError(f"{target!r} is the target: {cannot}.")
+            raise OptionError(
+                f"{target!r} is the target: it cannot be ignored, read otherwise, or name or mark "
+                "rows."
+            )
         if both := [name for name in self.text if name in self.number]:
             raise OptionError(
                 f"{both[0]!r} cannot be read as text and as numbers: leave out one of the two."
@@ -584,8 +591,10 @@ class Options:
         for label in target.known.astype(float):
             if not low <= label <= high:
                 name = "minimum" if label < low else "maximum"
-                what = f"label {label:g}, beyond {option(name, getattr(self, name))}"
-                raise ValueError(f"{target.name!r} has the {what}: correct one of them.")
+                raise ValueError(
+                    f"{target.name!r} has the label {label:g}, beyond "
+                    f"{option(name, getattr(self, name))}: correct one of them."
+                )
 
     @cached_property
     def parts(self) -> list[Any]:
@@ -653,14 +662,16 @@ class Options:
             raise OptionError(
                 f"{option('features', self.features)} is for an estimator of your own."
             )
-        there = [name for name, method in METHODS.items() if method.on_devices]
-        if self.device is not None and not any(part in there for part in self.parts):
-            said = f"{option('device', self.device)} is for the methods {', '.join(there)}"
-            raise OptionError(f"{said}: name one of them.")
-        if self.own and self.guarantee == "row":
-            said = f"{option('guarantee', 'row')} comes from the confidence machine"
+        on_devices = [name for name, method in METHODS.items() if method.on_devices]
+        if self.device is not None and not any(part in on_devices for part in self.parts):
             raise OptionError(
-                f"{said}, not from an estimator of your own: leave out one of the two."
+                f"{option('device', self.device)} is for the methods {', '.join(on_devices)}: "
+                "name one of them."
+            )
+        if self.own and self.guarantee == "row":
+            raise OptionError(
+                f"{option('guarantee', 'row')} comes from the confidence machine, not from an "
+                "estimator of your own: leave out one of the two."
             )
         return replace(self, task=task, guarantee="column" if self.own else self.guarantee)
 
@@ -779,7 +790,6 @@ OPTIONS = _described({one.name: one.metadata["kind"] for one in fields(Options)}
 DEFAULTS = default_fields(Options)
 
 
-Task = Literal["auto", "regression", "classification"]
 GuaranteeFor = Literal["auto", "row", "column"]
 FeatureInput = Literal["encoded", "columns"]
 MethodName = Literal[
@@ -893,13 +903,16 @@ def _spelled_design(design: Design) -> str:
     return option(next(iter(design.as_flags())))
 
 
-def described(names: Sequence[str]) -> Callable[[Callable[..., Any]], Any]:
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def described(names: Sequence[str]) -> Callable[[Function], Function]:
     """Give a function some options, in its signature and in its docstring.
 
     They are described where the docstring says ``OPTIONS``.
     """
 
-    def describe(function: Callable[..., Any]) -> Any:
+    def describe(function: Function) -> Function:
         plain = inspect.signature(function)
         every = [one for one in plain.parameters.values() if one.kind is not one.VAR_KEYWORD]
         indent = "        " if "self" in plain.parameters else "    "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal, cast
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from transduce.conformal.designs import (
 )
 from transduce.conformal.transducer import ConformalTransducer
 from transduce.core.ranks import fewest_calibration, nonconformity_rank
+from transduce.core.types import Task
 from transduce.core.words import option, percent
 from transduce.ensemble.blend import TransductiveBlend
 from transduce.model_selection.estimator_kinds import last_step, unused_name
@@ -315,7 +316,7 @@ def _machine(case: Case, options: Options, design: BoundDesign) -> Any:
         return RidgeConfidenceMachine(residual="studentized", draw_in_far=True, **common)
     if case.task == "regression":
         # One label that is not positive may cost a rank, and one rank must remain.
-        scale = "identity"
+        scale: Literal["identity", "auto"] = "identity"
         if nonconformity_rank(level, case.n_labels) >= 2:
             scale = "auto"
         return RidgeConfidenceMachine(spread="local", scale=scale, draw_in_far=True, **common)
@@ -357,7 +358,7 @@ def _plan_blend(
     slow_costs = {name: costs[name] for name in too_slow}
     costs = {name: seconds for name, seconds in costs.items() if name not in too_slow}
     blend = TransductiveBlend(
-        task=case.task,
+        task=cast(Task, case.task),
         standardize=False,
         n_jobs=options.n_jobs,
         device=options.device,

@@ -124,8 +124,14 @@ def make_column(
 
 def possible_range(options: Options) -> tuple[float, float]:
     """Return the least and the greatest value that the options let a number have."""
-    low = -np.inf if options.minimum is None else float(options.minimum)
-    high = np.inf if options.maximum is None else float(options.maximum)
+    if options.minimum is None:
+        low = -np.inf
+    else:
+        low = float(options.minimum)
+    if options.maximum is None:
+        high = np.inf
+    else:
+        high = float(options.maximum)
     return low, high
 
 
@@ -174,7 +180,10 @@ def _predict_by_blend(fit: TableFit) -> RowPredictions | None:
     if hidden is None:
         return None
     answer = fit.values_model.answer_
-    unlabelled = answer.values.astype(float) if answer.classes is None else answer.probabilities
+    if answer.classes is None:
+        unlabelled = answer.values.astype(float)
+    else:
+        unlabelled = answer.probabilities
     rows = fit.order[answer.rows]
     predictions = _empty(fit, answer.classes)
     predictions.values[rows] = unlabelled
@@ -240,7 +249,10 @@ def _predict_in_folds(fit: TableFit, seed: int) -> RowPredictions | None:
 
 def _empty(fit: TableFit, classes: AnyArray | None) -> RowPredictions:
     n_rows = len(fit.target.missing)
-    shape = (n_rows,) if classes is None else (n_rows, len(classes))
+    if classes is None:
+        shape = (n_rows,)
+    else:
+        shape = (n_rows, len(classes))
     return RowPredictions(np.full(shape, np.nan), classes)
 
 

@@ -315,7 +315,10 @@ class FillResult(Generic[Frame]):
         n_rows = len(self.seen.frame)
         own: dict[str, Any] = {}
         if self.options.label_next:
-            to_label = () if self.advice is None else self.advice.rows
+            if self.advice is None:
+                to_label = ()
+            else:
+                to_label = self.advice.rows
             own["label_next"] = rank_rows(n_rows, to_label)
         if self.options.suspect:
             own["suspect"] = rank_rows(n_rows, self.suspects.index)

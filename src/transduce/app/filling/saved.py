@@ -82,7 +82,10 @@ def save(
         "target": target,
     }
     about["limits"] = asdict(source.labels.limits)
-    method = read.parts if len(read.parts) > 1 else read.parts[0]
+    if len(read.parts) > 1:
+        method = read.parts
+    else:
+        method = read.parts[0]
     settled = read.for_task(source.labels.task)
     if source.labels.decisive is not None:  # a task that is named would make the guarantee exact
         settled = replace(settled, task=read.task)
@@ -114,7 +117,10 @@ def _origin(table: Any, frame: pd.DataFrame, folder: str) -> list[Path]:
         if isinstance(cell, str)
     ]
     pictures = [file_below(folder, name) for name in names]
-    own = table.files if isinstance(table, Table) else ()
+    if isinstance(table, Table):
+        own = table.files
+    else:
+        own = ()
     return [*own, *(path for path in pictures if isinstance(path, Path))]
 
 
@@ -148,8 +154,10 @@ def load(path: str | Path) -> FittedFill:
         said = f"{path} is not a file that `transduce fill --save` wrote, or it is damaged."
         raise ValueError(said) from error
     if about.get("format") != _FORMAT:
-        by = f"transduce {about.get('version')}, in a format that is not known here"
-        raise ValueError(f"{path} was written by {by}.")
+        raise ValueError(
+            f"{path} was written by transduce {about.get('version')}, in a format that is not "
+            "known here."
+        )
     method = of_stored(about["options"]["method"])
     for part in method if isinstance(method, list) else [method]:
         if isinstance(part, str) and part not in METHODS:  # nothing is imported that a file names

@@ -68,7 +68,9 @@ class _Source:
 
         What is made of them is as private as they are.
         """
-        return (Path(self.name),) if self.name and Path(self.name).is_file() else ()
+        if self.name and Path(self.name).is_file():
+            return (Path(self.name),)
+        return ()
 
     def name_row(self, part: int, row: int) -> str:
         """Return what to call a row of a part, both counted from 0."""
@@ -97,7 +99,10 @@ class FrameSource(_Source):
         if isinstance(table, Table):
             given = table.frame.drop(columns=[name for name in table.index if name not in names])
             table.check_column(target)
-        frame = given if isinstance(given, pd.DataFrame) else as_pandas(given)
+        if isinstance(given, pd.DataFrame):
+            frame = given
+        else:
+            frame = as_pandas(given)
         known = options.clean(frame)
         columns.check_columns(frame, names)
         if isinstance(table, Table):
@@ -231,7 +236,9 @@ def as_pandas(table: Any) -> pd.DataFrame:
 def _integers_of(table: Any, place: int) -> list[Any] | None:
     """Return the cells of a column of a polars frame, None if they are no whole numbers."""
     column = table.to_series(place)
-    return column.to_list() if column.dtype.is_integer() else None
+    if column.dtype.is_integer():
+        return column.to_list()
+    return None
 
 
 def scan_rows(frame: pd.DataFrame, missing: Mask, target: ColumnName, options: Options) -> PartScan:

@@ -208,7 +208,8 @@ def judged_before(path: Path, table: LabelTable) -> Sample:
         raise ValueError(f"There is no {path.name}: nobody has judged rows there yet.")
     journal = Journal(path)
     try:
-        header, events = journal.header, journal.events
+        header = journal.header
+        events = journal.events
     finally:
         journal.close()
     if header is None or header.digest != table.digest:

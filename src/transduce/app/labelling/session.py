@@ -766,11 +766,9 @@ class Session:
         """Say which class is to be found; only before the first random draw."""
         label = self._read_label(label)
         if self.state.drawn and label != self.state.wanted:
-            why = (
-                "cannot change after the first random draw, because its certificate would not hold"
-            )
             raise ValueError(
-                f"The class to be found {why}: start a new session to find another class."
+                "The class to be found cannot change after the first random draw, because its "
+                "certificate would not hold: start a new session to find another class."
             )
         if label != self.state.wanted:
             self._record(Event("wanted", label=label))

@@ -682,11 +682,15 @@ def _check_header(
     if header.digest != table.digest and header.table != table.name:
         raise ValueError(f"{name} is about {header.table}, not {table.name}: name another journal.")
     if header.digest != table.digest or header.n_rows != table.n_rows:
-        how = "put the old table back, or move the journal away to begin anew"
-        raise ValueError(f"{table.name} has changed since {name} was begun: {how}.")
+        raise ValueError(
+            f"{table.name} has changed since {name} was begun: put the old table back, or move the "
+            "journal away to begin anew."
+        )
     if header.target != table.target:
-        target = f"the column {header.target!r}, not {table.target!r}"
-        raise ValueError(f"{name} is about {target}: name another journal.")
+        raise ValueError(
+            f"{name} is about the column {header.target!r}, not {table.target!r}: name another "
+            "journal."
+        )
     if settings.seed is not None and settings.seed != header.seed:
         raise ValueError(
             f"{name} was begun with the seed {header.seed}: leave the seed out to go on."

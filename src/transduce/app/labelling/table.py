@@ -374,8 +374,10 @@ def as_number(value: object, decimal: str | None = None) -> float:
         text = value.strip()
         value, *other = readings(text, decimal)
         if other:
-            ways = f"give {value:.15g} or {other[0]:.15g} as a number"
-            raise ValueError(f"“{text}” can be read in two ways: {ways}.")
+            raise ValueError(
+                f"“{text}” can be read in two ways: give {value:.15g} or {other[0]:.15g} as a "
+                "number."
+            )
     try:
         number = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):

@@ -41,7 +41,8 @@ def shape_of_numbers(values: Array, *, dates: bool = False) -> dict[str, Any] | 
         return None
     low, high = np.quantile(known, [0.01, 0.99])
     if low == high:
-        low, high = known.min(), known.max()
+        low = known.min()
+        high = known.max()
     n_bars = min(N_BARS, max(len(np.unique(known)), FEWEST))
     counts, _ = np.histogram(np.clip(known, low, high), bins=n_bars, range=(low, high))
     return {

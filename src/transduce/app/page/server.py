@@ -825,7 +825,10 @@ class OpenServer:
         """Take what came back in a list: values that fit, and odd ones that were named."""
         ending = str(body.get("ending", ""))
         odd = body.get("odd")
-        named = set(odd) if isinstance(odd, list) else set()
+        if isinstance(odd, list):
+            named = set(odd)
+        else:
+            named = set()
         rows = [row for row in self._read_returned(ending) if not row.problem or row.row in named]
         with self.label.lock:
             self._open_labelling(classes=[], mode=None)

@@ -13,7 +13,7 @@ import pandas as pd
 
 from transduce.app.estimating import PredictedColumn, answer_questions, propose_groups
 from transduce.app.estimating.answers import Answered
-from transduce.app.estimating.groups import ordered_groups, read_groups
+from transduce.app.estimating.groups import read_groups
 from transduce.app.estimating.questions import Question, read_question
 from transduce.app.estimating.words import (
     first_sentence,
@@ -90,7 +90,7 @@ def tables_by_column(filled: FilledColumn) -> list[dict[str, Any]]:
             groups = read_groups(column.frame, name)
         except (ValueError, TypeError):  # too many groups, or cells that cannot be hashed
             continue
-        if 2 <= len(ordered_groups(groups)) <= MOST_GROUPS:
+        if 2 <= len(groups.names) <= MOST_GROUPS:
             with suppress(ValueError):  # a group in which nothing can be told
                 asked = _ask_tables(column, name)
                 tables.append(_plain_table(column, asked[1]))

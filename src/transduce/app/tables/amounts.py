@@ -108,7 +108,10 @@ def with_plain_signs(text: str) -> str:
 
     A mark that says "this is text" is taken off.
     """
-    plain = text if text.isascii() else _SWISS_GROUP.sub("'", text.translate(_ASCII))
+    if text.isascii():
+        plain = text
+    else:
+        plain = _SWISS_GROUP.sub("'", text.translate(_ASCII))
     plain = plain.strip()
     mark = _TEXT_MARK.match(plain)
     if mark is not None:
@@ -118,7 +121,10 @@ def with_plain_signs(text: str) -> str:
     if signed is None:
         return plain
     sign, currency = signed.groups()
-    blank = " " if currency[-1].isalpha() else ""
+    if currency[-1].isalpha():
+        blank = " "
+    else:
+        blank = ""
     return f"{currency}{blank}{sign}{plain[signed.end() :]}"
 
 
@@ -159,7 +165,8 @@ def unit_of(amount: re.Match[str] | None) -> str | None:
     """Return what is written before or after a number; None if that is not a unit."""
     if amount is None or _is_enumeration(amount):
         return None
-    before, after = amount["before"].strip(), amount["after"].strip()
+    before = amount["before"].strip()
+    after = amount["after"].strip()
     if (before and after) or not BEFORE.fullmatch(before) or not _is_unit(after, AFTER):
         return None
     return before + after
@@ -202,15 +209,22 @@ def one_spelling(amount: re.Match[str] | None) -> str | None:
     """
     if amount is None or _is_enumeration(amount):
         return None
-    before, after = amount["before"].strip(), amount["after"].strip()
+    before = amount["before"].strip()
+    after = amount["after"].strip()
     if before and after:
         return None
     words = before or after
     if not (BEFORE.fullmatch(before) if before or not after else _is_unit(after, SPELLED)):
         return None
     plain = re.sub(r"[\s.^]", "", words).replace("²", "2").replace("³", "3")
-    plain = plain if _MEGA.fullmatch(plain) else plain.lower()
-    one = plain.removesuffix("s") if len(plain) > 2 else plain
+    if _MEGA.fullmatch(plain):
+        plain = plain
+    else:
+        plain = plain.lower()
+    if len(plain) > 2:
+        one = plain.removesuffix("s")
+    else:
+        one = plain
     return _UNIT_NAMES.get(plain, _UNIT_NAMES.get(one, one))
 
 
@@ -249,7 +263,8 @@ def number_among_words(text: str) -> Scaled | None:
     inside = list(_ANY_NUMBER.finditer(text))
     if len(inside) != 1:
         return None
-    before, after = text[: inside[0].start()], text[inside[0].end() :]
+    before = text[: inside[0].start()]
+    after = text[inside[0].end() :]
     if _SIGN_LEFT.search(before) and not _HYPHEN.search(before):
         return None
     if _MAY_BE_SIGN.search(before) or _SIGN_WORD_AMONG_OTHERS.search(text) or _BETWEEN.search(text):
@@ -293,7 +308,9 @@ def amount_in(text: str) -> re.Match[str] | None:
     if unit_of(amount) is not None:
         return amount
     ones = scaled(signed)
-    return amount if ones is None else AMOUNT.fullmatch(ones.text)
+    if ones is None:
+        return amount
+    return AMOUNT.fullmatch(ones.text)
 
 
 def is_enumerated(numbers: list[str], units: list[str | None], others: bool) -> bool:

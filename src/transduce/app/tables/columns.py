@@ -571,7 +571,10 @@ def _not_read(
     cells = numbers.named_cells((texts[row].strip(), row) for row in unread)
     words = list(dict.fromkeys(texts[row].strip() for row in unread))
     # All of them, so that the option settles it; of very many the first, as an example.
-    holes = words if len(words) <= MOST_SETTLED else words[:3]
+    if len(words) <= MOST_SETTLED:
+        holes = words
+    else:
+        holes = words[:3]
     are = "are"
     them = "them"
     inside = f"read the number in each with {reading}, " if reading else ""

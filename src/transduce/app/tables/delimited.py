@@ -240,7 +240,10 @@ def first_records(content: bytes, n_records: int) -> list[tuple[int, list[str]]]
     """Return the first records of a text as they stand, without blank ones, and their numbers."""
     text, _, _ = decode(content)
     stated = _STATED_DELIMITER.match(text)
-    delimiter = stated[1] if stated is not None else sniff_delimiter(text)
+    if stated is not None:
+        delimiter = stated[1]
+    else:
+        delimiter = sniff_delimiter(text)
     found = []
     for number, record in enumerate(_records(text, delimiter), start=1):
         if record.fields:
@@ -377,7 +380,10 @@ def _field_at(fields: list[str], place: int) -> str:
 
 def _first_lines(records: list[_Record], rows: list[int]) -> Sequence[int]:
     """Return the line on which each row begins: a quoted field may go over several."""
-    line_end = "\n" if records[0].text.endswith("\n") else "\r"
+    if records[0].text.endswith("\n"):
+        line_end = "\n"
+    else:
+        line_end = "\r"
     n_lines = np.fromiter((record.text.count(line_end) for record in records), dtype=np.int64)
     begins = np.cumsum(n_lines) - n_lines + 1
     lines: list[int] = begins[rows].tolist()

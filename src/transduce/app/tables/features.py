@@ -50,7 +50,7 @@ FAR = 100.0  # times as far from the median as nearly all others that differ fro
 MOST_FAR = 0.1  # of these cells may be far
 FEWEST_TO_TELL = 20  # rows
 LARGE = 2**27  # numbers; so many features are held in single precision
-_OWN = "dropped: every row has its own"  # what becomes of identifiers
+_OWN = "every row has its own"  # why identifiers are dropped
 _ID = re.compile(
     r"(?i:(.*[^a-z])?(id|uuid|guid|key|index|unnamed: 0|__index_level_0__))|.*[a-z]I[dD]|"
 )
@@ -68,6 +68,7 @@ class Features:
     )  # what was done to each column: name, kind, treatment, n_missing, n_features
     notes: list[Note]
     encoder: Encoder  # turns rows which come later into the same features
+    dropped: dict[ColumnName, str]  # the kind of each column from which nothing can be learned
 
     def at(self, rows: AnyArray) -> Features:
         """Return the features of some rows."""
@@ -85,6 +86,18 @@ class _Column:
     parts: dict[str, Array] = field(default_factory=dict)
     reading: Any = None
     notes: list[str] = field(default_factory=list)
+    dropped: bool = False  # whether it tells nothing
+
+
+def _dropped_column(
+    name: ColumnName,
+    kind: str,
+    reason: str,
+    n_missing: int,
+    notes: Sequence[str] = (),
+) -> _Column:
+    """Return a column from which nothing can be learned, and why."""
+    return _Column(name, kind, f"dropped: {reason}", n_missing, notes=list(notes), dropped=True)
 
 
 class _Request(NamedTuple):
@@ -122,10 +135,14 @@ def vectorize(  # noqa: PLR0913
     # standard deviation 1, and the features of a category, date, vector or picture have it
     # together, so that a column does not count the more the more features it becomes; methods that
     # would standardise every feature again undo this.
-    others_than_target = frame.drop(columns=[target]) if target in frame.columns else frame
+    if target in frame.columns:
+        others_than_target = frame.drop(columns=[target])
+    else:
+        others_than_target = frame
     order = content_order(row_hashes(others_than_target))
     frame = frame.iloc[order]
-    others, columns = dict.fromkeys(ignore, ("ignored", "left out on request")), []
+    others = dict.fromkeys(ignore, ("ignored", "left out on request"))
+    columns = []
     others |= {name: ("left out", why) for name, why in (left_out or {}).items()}
     others |= {} if id is None else {id: ("identifier", "names the rows")}
     others |= {} if target is None else {target: ("target", "filled")}
@@ -150,7 +167,10 @@ def vectorize(  # noqa: PLR0913
     scaled = [
         (scale, column.parts[scale.feature]) for column in columns for scale in _scales(column)
     ]
-    kind = float if len(frame) * len(scaled) < LARGE else np.float32
+    if len(frame) * len(scaled) < LARGE:
+        kind = float
+    else:
+        kind = np.float32
     matrix = np.empty((len(frame), len(scaled)), dtype=kind)
     for j, (scale, values) in enumerate(scaled):
         matrix[order, j] = scale.apply(values)
@@ -165,7 +185,8 @@ def vectorize(  # noqa: PLR0913
     account = pd.DataFrame(lines, columns=["name", "kind", "treatment", "n_missing", "n_features"])
     encoder = Encoder(readings, [scale for scale, _ in scaled])
     notes = _note_columns((column.name, column.notes) for column in columns)
-    return Features(matrix, names, origins, account, notes, encoder)
+    dropped = {column.name: column.kind for column in columns if column.dropped}
+    return Features(matrix, names, origins, account, notes, encoder, dropped)
 
 
 def _scales(column: _Column) -> list[Scale]:
@@ -224,7 +245,7 @@ def _profile(series: pd.Series, name: ColumnName, request: _Request, rows: AnyAr
             f"{quoted(name)} was left out: complex numbers are not read; "
             "give their parts as columns of their own."
         )
-        return _Column(name, "complex numbers", "dropped: not data", n_missing, notes=[note])
+        return _dropped_column(name, "complex numbers", "not data", n_missing, notes=[note])
     if is_number(series) and taken_as_equal(large_integers(series)) is None:
         treatment = "in seconds"
         if pd.api.types.is_numeric_dtype(series.dtype):
@@ -254,10 +275,10 @@ def _profile_cells(
     if odd is not None and " at 0x" in str(odd):
         n_missing = int(series.isna().sum())
         note = f"{name!r} was left out: objects of the type {type(odd).__name__} are not read."
-        return _Column(name, "objects", "dropped: not data", n_missing, notes=[note])
+        return _dropped_column(name, "objects", "not data", n_missing, notes=[note])
     dropped = _constant(name, texts.nunique(), int(texts.isna().sum()))
     column = dropped or _profile_text(name, texts, request, rows)
-    if odd is not None and not column.treatment.startswith("dropped"):
+    if odd is not None and not column.dropped:
         column.notes = [
             f"{name!r}: cells such as {shortened(str(odd))} ({type(odd).__name__}) are neither "
             "numbers nor vectors: read as text."
@@ -268,9 +289,9 @@ def _profile_cells(
 def _constant(name: ColumnName, distinct: int, n_missing: int) -> _Column | None:
     """Return a column to be dropped if it has the same value in every row."""
     if distinct == 0:
-        return _Column(name, "empty", "dropped: no value", n_missing)
+        return _dropped_column(name, "empty", "no value", n_missing)
     if distinct == 1 and n_missing == 0:
-        return _Column(name, "constant", "dropped: one value", n_missing)
+        return _dropped_column(name, "constant", "one value", n_missing)
     return None
 
 
@@ -332,7 +353,7 @@ def _words_or_category(
     if few_units:
         ask = f"write them in one unit, since {ask.removesuffix('.')} as it is."
     if distinct == len(present) and distinct > 10:
-        column = _Column(name, "identifier", _OWN, len(texts) - len(present))
+        column = _dropped_column(name, "identifier", _OWN, len(texts) - len(present))
         if few_units:
             column.notes.append(f"{mixed}; {ask}")
         return column
@@ -474,7 +495,10 @@ def _number(
     """
     ordered = numbers.in_order(values)  # once: to sort takes longer than all else
     marks = numbers.sentinels(ordered, keep=keep)
-    present = ordered[~without_number(ordered, tuple(marks))] if marks else ordered
+    if marks:
+        present = ordered[~without_number(ordered, tuple(marks))]
+    else:
+        present = ordered
     n_missing = len(values) - len(present)
     n_changes = int(np.count_nonzero(present[1:] != present[:-1]))
     distinct = n_changes + min(len(present), 1)
@@ -500,14 +524,19 @@ def _vector(name: ColumnName, found: vectors.Vectors, seed: int) -> _Column:
     length = found.length
     if not length:
         note = vectors.left_out_note(name, found)
-        return _Column(name, "lists", "dropped: no length prevails", n_missing, notes=[note])
+        return _dropped_column(name, "lists", "no length prevails", n_missing, notes=[note])
     matrix = found.matrix(length)
-    some = matrix[: vectors.PROJECTED_ROWS] if length > vectors.MOST_DIRECTIONS else matrix
-    middle, unit, projection = vectors.middle_of(some), vectors.of_unit_length(matrix), None
+    if length > vectors.MOST_DIRECTIONS:
+        some = matrix[: vectors.PROJECTED_ROWS]
+    else:
+        some = matrix
+    middle = vectors.middle_of(some)
+    unit = vectors.of_unit_length(matrix)
+    projection = None
     some = vectors.filled(some, middle)
     varies = bool(np.any(some.max(axis=0) > some.min(axis=0)))
     if not varies and not n_missing:
-        return _Column(name, "constant", "dropped: one value", n_missing)
+        return _dropped_column(name, "constant", "one value", n_missing)
     treatment = f"vectors of {counted(length, 'number')}" + (", compared by cosine" if unit else "")
     if length > vectors.MOST_DIRECTIONS and varies:
         from sklearn.decomposition import PCA
@@ -533,13 +562,12 @@ def _picture(name: ColumnName, series: pd.Series, folder: str, rows: AnyArray) -
     missing = np.isnan(matrix).all(axis=1)
     notes = pictures.picture_notes(name, series, faults, rows, int((~missing).sum()))
     if missing.all():
-        return _Column(name, "picture", "dropped: none could be read", len(matrix), notes=notes)
-    middle, groups = vectors.middle_of(matrix), tuple(pictures.GROUPS.values())
+        return _dropped_column(name, "picture", "none could be read", len(matrix), notes=notes)
+    middle = vectors.middle_of(matrix)
+    groups = tuple(pictures.GROUPS.values())
     reading = vectors.VectorReading(pictures.LENGTH, middle, False, folder=folder, groups=groups)
-    treatment, parts = (
-        "pictures, by small copies, gradients, colours and pieces",
-        reading.named(name, matrix),
-    )
+    treatment = "pictures, by small copies, gradients, colours and pieces"
+    parts = reading.named(name, matrix)
     return _Column(name, "picture", treatment, int(missing.sum()), parts, reading, notes)
 
 
@@ -585,7 +613,8 @@ def _category(
 
         encoder = StringEncoder(n_components=LETTER_FEATURES, random_state=0)
         found = _letters(encoder.fit_transform, texts)
-        reading, how = LettersReading(_middles(found), encoder, alike), "by their letters"
+        reading = LettersReading(_middles(found), encoder, alike)
+        how = "by their letters"
         parts = at_middles(name, found, reading.middles)
     return _Column(
         name, "category", f"{len(levels)} categories, {how}", n_missing, parts, reading, notes
@@ -620,16 +649,16 @@ def _text(name: ColumnName, texts: pd.Series, seed: int) -> _Column:
     """Return a column of texts: TF-IDF weights of their words, reduced to a few features."""
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-    words, n_missing = (
-        TfidfVectorizer(sublinear_tf=True, max_features=MOST_WORDS),
-        int(texts.isna().sum()),
-    )
+    words = TfidfVectorizer(sublinear_tf=True, max_features=MOST_WORDS)
+    n_missing = int(texts.isna().sum())
     try:
         weights = words.fit_transform(texts.fillna(""))
     except ValueError:  # no words at all
-        return _Column(name, "constant", "dropped: no words", n_missing)
-    n_words, n_features = weights.shape[1], min(TEXT_FEATURES, len(texts) - 1)
-    reading, treatment = WordsReading(words), f"TF-IDF of {n_words:,} words"
+        return _dropped_column(name, "constant", "no words", n_missing)
+    n_words = weights.shape[1]
+    n_features = min(TEXT_FEATURES, len(texts) - 1)
+    reading = WordsReading(words)
+    treatment = f"TF-IDF of {n_words:,} words"
     if n_features and n_words > TEXT_FEATURES:
         reduction, weights = reduce_words(weights, n_features, seed)
         reading, treatment = (
@@ -646,7 +675,8 @@ def reduce_words(weights: Any, n_directions: int, random_state: int) -> tuple[An
     """
     from sklearn.decomposition import TruncatedSVD
 
-    n, reduction = weights.shape[0], TruncatedSVD(n_directions, random_state=random_state)
+    n = weights.shape[0]
+    reduction = TruncatedSVD(n_directions, random_state=random_state)
     if n <= FITTED_TEXTS:
         return reduction, reduction.fit_transform(weights)
     some = np.sort(np.random.default_rng(random_state).choice(n, FITTED_TEXTS, replace=False))
@@ -664,7 +694,8 @@ def as_texts(series: pd.Series) -> pd.Series:
 
 def is_number(series: pd.Series) -> bool:
     """Return whether a column holds numbers, or lengths of time, as such."""
-    types, dtype = pd.api.types, series.dtype
+    types = pd.api.types
+    dtype = series.dtype
     real = dtype.kind in "biuf" or (
         types.is_numeric_dtype(dtype) and not types.is_complex_dtype(dtype)
     )
@@ -724,7 +755,8 @@ class NumberReading:
         """Return notes on limits, and on cells that are not numbers, of rows that came later."""
         if is_number(series):
             return []
-        texts, (values, side) = as_texts(series).to_numpy(), self._numbers(series)
+        texts = as_texts(series).to_numpy()
+        values, side = self._numbers(series)
         unread = np.flatnonzero(np.isnan(values) & pd.notna(texts)).tolist()
         found = numbers.ParsedNumbers(values, np.zeros(0) if side is None else side, unread=unread)
         return numbers.cell_notes(name, texts, found, rows)
@@ -736,7 +768,8 @@ class NumberReading:
 
         Shapes: values (n,), side (n,).
         """
-        missing, nowhere = without_number(values, self.marks), np.zeros(len(values))
+        missing = without_number(values, self.marks)
+        nowhere = np.zeros(len(values))
         some = bool(missing.any())
         return {
             str(name): np.where(missing, self.middle, values) if some else values,

@@ -7,7 +7,9 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-GREEN, YELLOW, RED = "C6EFCE", "FFEB9C", "F8CBAD"
+GREEN = "C6EFCE"
+YELLOW = "FFEB9C"
+RED = "F8CBAD"
 NARROW = 0.5  # an interval whose width is reduced by this share says much
 BARELY = 0.2  # and by less than this share little
 MOST_COMMENTS = 2000  # cells with a comment: a workbook with very many opens slowly

@@ -103,7 +103,10 @@ class _Kept:
         n_more = max(self.n_wanted - int(is_kept.sum()), 0)
         order = np.argsort(all_keys, kind="stable")
         is_kept[order[: int(is_kept.sum()) + n_more]] = True
-        rows = batch if self.rows is None else pa.concat_tables([self.rows, batch])
+        if self.rows is None:
+            rows = batch
+        else:
+            rows = pa.concat_tables([self.rows, batch])
         self.rows = rows.filter(pa.array(is_kept))
         self.keys = all_keys[is_kept]
 

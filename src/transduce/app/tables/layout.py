@@ -170,7 +170,10 @@ def find_layout(
         raise ValueError("is empty: there is no table in it")
     notes: list[str] = []
     header = _find_header(rows, request, notes)
-    first = header.rows[-1] + 1 if header.rows else 0
+    if header.rows:
+        first = header.rows[-1] + 1
+    else:
+        first = 0
     last = len(rows) - 1
     if request.first is not None:
         first = request.first - 1
@@ -755,8 +758,13 @@ def _sums_exactly(rows: Rows, first: int, place: int) -> bool:
 
 def _rounding(cell: Cell) -> float:
     """Return by how much a number may be off that was rounded to the digits in its cell."""
-    text = repr(cell) if isinstance(cell, float) else str(cell).strip().replace(",", ".")
-    n_decimals = len(text.partition(".")[2]) if "e" not in text else 0
+    if isinstance(cell, float):
+        text = repr(cell)
+    else:
+        text = str(cell).strip().replace(",", ".")
+    n_decimals = 0
+    if "e" not in text:
+        n_decimals = len(text.partition(".")[2])
     return 0.5 * 10.0**-n_decimals * (1.0 + 1e-9)
 
 

@@ -390,7 +390,9 @@ def _shape(text: str) -> str:
 
 def _order(style: str) -> str:
     """Return whether numbers of days or of months come first, of dates that end with the year."""
-    return {"%d": "day", "%m": "month"}.get(style[:2], "") if "%m" in style else ""
+    if "%m" in style:
+        return {"%d": "day", "%m": "month"}.get(style[:2], "")
+    return ""
 
 
 def about_formats(name: object, texts: pd.Series, dates: pd.Series) -> str:

@@ -424,7 +424,8 @@ def unlike_sizes(texts: AnyArray, values: Array) -> str:
     n_bare = int(np.sum(~has_unit))
     if min(n_bare, len(places) - n_bare) < FEWEST_COMPARED:
         return ""
-    larger, smaller = sizes[has_unit], sizes[~has_unit]
+    larger = sizes[has_unit]
+    smaller = sizes[~has_unit]
     if median(larger) < median(smaller):
         larger, smaller = smaller, larger
     if median(larger) < UNLIKE * median(smaller):

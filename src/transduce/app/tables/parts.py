@@ -216,7 +216,8 @@ def values_in_folders(
 
     Whole numbers are read as such if `typed`.
     """
-    words, given = Path(pattern).parts, Path(pattern).exists()
+    words = Path(pattern).parts
+    given = Path(pattern).exists()
     n_fixed = len([*itertools.takewhile(lambda word: given or not glob.has_magic(word), words)])
     found: list[dict[str, str | None]] = []
     for path in files:
@@ -252,12 +253,14 @@ def _footer(path: Path, given: Path) -> Any:
 
 def _runs(footer: Any) -> Iterator[tuple[tuple[int, ...], int]]:
     """Yield runs of row groups that are a part together, and how many rows they have."""
-    run, total = tuple[int, ...](), 0
+    run = tuple[int, ...]()
+    total = 0
     for number in range(footer.num_row_groups):
         size = footer.row_group(number).num_rows
         if total and total + size > _PART_ROWS:
             yield run, total
-            run, total = (), 0
+            run = ()
+            total = 0
         run, total = (*run, number), total + size
     if total:
         yield run, total
@@ -309,7 +312,9 @@ class _Style:
 
 def _plain_type(kind: Any) -> Any:
     """Return the type of values, of categories that of each."""
-    return kind.value_type if pa.types.is_dictionary(kind) else kind
+    if pa.types.is_dictionary(kind):
+        return kind.value_type
+    return kind
 
 
 def _kept(files: tuple[Path, ...], kind: str, work: Path) -> tuple[tuple[Path, ...], str]:
@@ -357,7 +362,10 @@ def _is_whole(file: Path) -> bool:
 def _style(path: Path, kind: str) -> _Style:
     """Return delimiter and encoding of a text, and whether it has rows; all of it is looked at."""
     head = _head(path)
-    cut = head[: head.rfind(b"\n") + 1] if len(head) == _HEAD else head
+    if len(head) == _HEAD:
+        cut = head[: head.rfind(b"\n") + 1]
+    else:
+        cut = head
     if kind == "json lines":
         return _Style(",", "utf-8", True)
     try:
@@ -560,7 +568,10 @@ class PartWriter:
                 self._writer = parquet.ParquetWriter(self._file, schema, use_dictionary=repeated)
             self._writer.write_table(rows.cast(self._writer.schema))
         else:
-            write = self._write_lines if self._files.kind == "json lines" else self._write_delimited
+            if self._files.kind == "json lines":
+                write = self._write_lines
+            else:
+                write = self._write_delimited
             write(batch, new)
 
     def _write_lines(self, batch: pa.Table, new: pd.DataFrame) -> None:

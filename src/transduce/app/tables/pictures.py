@@ -175,7 +175,9 @@ def _features(source: Any) -> AnyArray | str:
 
 def _features_of(source: Any, *version: int) -> AnyArray | str:
     copy = small_copy(source)
-    return copy if isinstance(copy, str) else picture_features(copy[None])[0]
+    if isinstance(copy, str):
+        return copy
+    return picture_features(copy[None])[0]
 
 
 _kept_features = lru_cache(maxsize=MOST_KEPT)(_features_of)
@@ -232,9 +234,11 @@ def opaque(image: Image.Image) -> Image.Image:
     image = ImageOps.exif_transpose(image)
     if image.mode in ("I", "F") or image.mode.startswith("I;16"):
         values = np.nan_to_num(np.asarray(image, dtype=np.float32))
-        low, high = 0.0, 65535.0 if values.max() > 255 else 255.0
+        low = 0.0
+        high = 65535.0 if values.max() > 255 else 255.0
         if image.mode == "F":
-            low, high = float(values.min()), float(values.max())
+            low = float(values.min())
+            high = float(values.max())
         values = (values - low) / max(high - low, 1e-30) * 255.0
         return Image.fromarray(np.clip(values.round(), 0, 255).astype(np.uint8)).convert("RGB")
     if not image.has_transparency_data:
@@ -248,7 +252,8 @@ def picture_features(copies: AnyArray) -> AnyArray:
 
     Shapes: copies (n, SIDE, SIDE, 3); returns (n, LENGTH).
     """
-    n, colours = len(copies), copies.astype(np.float32) / np.float32(255.0)
+    n = len(copies)
+    colours = copies.astype(np.float32) / np.float32(255.0)
     grey = colours @ np.array([0.299, 0.587, 0.114], dtype=np.float32)
     tint = _pooled(colours[..., [0, 2]] - grey[..., None], 4)
     orientations, strength = _orientations(_pooled(grey, 32))

@@ -36,7 +36,9 @@ class ReadTable(Original):
     @property
     def sheets(self) -> list[str]:
         """The sheets to choose from, the one that was read first; none if there is no choice."""
-        return list(self.titles) if len(self.titles) > 1 else []
+        if len(self.titles) > 1:
+            return list(self.titles)
+        return []
 
     def notes(self, table: Table) -> list[str]:
         """Return what the user should know about how the file was read."""

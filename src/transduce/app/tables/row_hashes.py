@@ -46,7 +46,10 @@ def row_hashes(frame: pd.DataFrame, seed: int = 0) -> AnyArray:
         some = names[start : start + at_a_time]
         numbers = _hashes_of_numbers(frame[some])
         for name in some:
-            hashes = numbers[name] if name in numbers else cell_hashes(frame[name])
+            if name in numbers:
+                hashes = numbers[name]
+            else:
+                hashes = cell_hashes(frame[name])
             total = scatter(total * np.uint64(31) + hashes)
     return total
 

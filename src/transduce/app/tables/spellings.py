@@ -150,7 +150,10 @@ def _abbreviates(short: str, text: str) -> bool:
     """Return whether a short text may stand for a word."""
     word = text.casefold()
     n_more = len(word) - len(short)
-    enough = n_more > 0 if len(short) == 1 else n_more >= FEWEST_MORE
+    if len(short) == 1:
+        enough = n_more > 0
+    else:
+        enough = n_more >= FEWEST_MORE
     return enough and word.startswith(short) and word.isalpha()
 
 
@@ -177,11 +180,14 @@ def differ_in_a_letter(one: str, other: str) -> bool:
     same = 0
     while same < len(shorter) and shorter[same] == longer[same]:
         same += 1
-    rest, longer_rest = shorter[same:], longer[same:]
+    rest = shorter[same:]
+    longer_rest = longer[same:]
     if len(rest) < len(longer_rest):
-        changed, equal = longer_rest[:1], rest == longer_rest[1:]
+        changed = longer_rest[:1]
+        equal = rest == longer_rest[1:]
     elif rest[1:] == longer_rest[1:]:
-        changed, equal = rest[:1] + longer_rest[:1], True
+        changed = rest[:1] + longer_rest[:1]
+        equal = True
     else:
         changed = rest[:2]
         equal = rest[:2] == longer_rest[:2][::-1] and rest[2:] == longer_rest[2:]

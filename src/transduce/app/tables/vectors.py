@@ -74,13 +74,15 @@ class Vectors:
 
     def hashes(self) -> AnyArray:
         """Return a 64-bit number for each cell by its numbers alone, 0 where there are none."""
-        found, row = np.zeros(len(self.known), dtype=np.uint64), 0
+        found = np.zeros(len(self.known), dtype=np.uint64)
+        row = 0
         begins = np.append(0, np.cumsum(self.lengths))
         longest = self.lengths.max(initial=0)
         factors = np.random.default_rng(0).integers(2**63, size=longest, dtype=np.uint64) * 2 + 1
         while row < len(found):
             end = max(row + 1, int(np.searchsorted(begins, begins[row] + _AT_A_TIME, "right")) - 1)
-            starts, lengths = begins[row : end + 1] - begins[row], self.lengths[row:end]
+            starts = begins[row : end + 1] - begins[row]
+            lengths = self.lengths[row:end]
             numbers = self.numbers[begins[row] : begins[end]] + np.float32(0.0)  # -0.0 is 0.0
             bits = np.where(np.isnan(numbers), np.float32(np.nan), numbers).view(np.uint32)
             places = np.arange(len(bits)) - np.repeat(starts[:-1], lengths)
@@ -139,7 +141,10 @@ def _holds_numbers(kind: Any) -> bool:
 def _of_arrow(lists: Any) -> Vectors:
     """Return the vectors in Arrow's lists, without a Python object for any of them."""
     packed = lists.cast(_PACKED, safe=False)
-    packed = packed.combine_chunks() if isinstance(packed, pa.ChunkedArray) else packed
+    if isinstance(packed, pa.ChunkedArray):
+        packed = packed.combine_chunks()
+    else:
+        packed = packed
     known = packed.is_valid().to_numpy(zero_copy_only=False)
     lengths = pc.fill_null(pc.list_value_length(packed), 0).to_numpy(zero_copy_only=False)
     return Vectors(packed.flatten().to_numpy(zero_copy_only=False), lengths, known)
@@ -166,7 +171,9 @@ def _of_cell(cell: Any) -> AnyArray | None:
             cell = cell.toarray()
         elif hasattr(cell, "tolist") and (type(cell) is not np.ndarray or cell.dtype == object):
             cell = cell.tolist()  # None where an array is masked
-        return None if np.iscomplexobj(cell) else np.asarray(cell, dtype=np.float32).ravel()
+        if np.iscomplexobj(cell):
+            return None
+        return np.asarray(cell, dtype=np.float32).ravel()
     except (TypeError, ValueError, OverflowError):
         return None
 
@@ -277,13 +284,15 @@ class VectorReading:
         """
         if self.folder is not None:
             return EACH, self.named(name, read_pictures(series, self.folder)[0])
-        vectors, nowhere = read_vectors(series), np.zeros(len(series), dtype=int)
+        vectors = read_vectors(series)
+        nowhere = np.zeros(len(series), dtype=int)
         vectors = vectors or Vectors(np.empty(0, np.float32), nowhere, nowhere > 0)
         return EACH, self.named(name, vectors.matrix(self.length))
 
     def named(self, name: ColumnName, matrix: Array) -> dict[str, Array]:
         """Return the same features of vectors that are read already. Shapes: matrix (n, length)."""
-        odd, missing = not_finite(matrix), np.zeros(len(matrix))
+        odd = not_finite(matrix)
+        missing = np.zeros(len(matrix))
         missing[odd] = np.isnan(matrix[odd]).all(axis=1)
         matrix = filled(matrix, self.middle)
         word = "number" if self.projection is None else "direction"

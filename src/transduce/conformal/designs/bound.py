@@ -112,12 +112,16 @@ class BoundDesign:
         units = problem.places[problem.rows]
         if self.groups is not None:
             units = self.groups[problem.rows]
-        n_units = len(np.unique(units))
+        candidates = np.unique(units[self._may_calibrate(problem.rows)])
         if auto:
-            size = self.most_calibration(n_units, levels, by_class=by_class)
+            size = self.most_calibration(len(candidates), levels, by_class=by_class)
         else:
-            size = read_number(number, n_units)
-        return np.isin(units, random.choice(np.unique(units), size, replace=False))
+            size = read_number(number, len(candidates))
+        return np.isin(units, random.choice(candidates, size, replace=False))
+
+    def _may_calibrate(self, rows: AnyArray) -> Mask:
+        """Return which labels of these rows may be held out."""
+        return np.ones(len(rows), dtype=bool)
 
     def _hold_out_of_parts(
         self, problem: Problem, parts: AnyArray, levels: Sequence[float], random: Random
@@ -166,7 +170,9 @@ class BoundDesign:
 
     def _comparable_rows(self, problem: Problem, random: Random) -> tuple[AnyArray, Mask]:
         """Return which rows are alike if the assumption holds, and which count as labelled."""
-        return np.arange(problem.n_rows), problem.sample.labelled
+        labelled, unlabelled = self.compared_rows(~problem.sample.labelled)
+        rows = np.sort(np.concatenate([labelled, unlabelled]))
+        return rows, problem.sample.labelled[rows]
 
     def _compare(self, problem: Problem, random: Random) -> Exchangeability:
         """Return how labelled and unlabelled rows compare."""

@@ -126,8 +126,10 @@ class ByClass(Design):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.modified:
-            why = "Labels that were chosen by their class are compared within classes alone"
-            raise ValueError(f"{why}: leave out within, order and sensitivity.")
+            raise ValueError(
+                "Labels that were chosen by their class are compared within classes alone: leave "
+                "out within, order and sensitivity."
+            )
         if self.shares is not None:
             read_shares(self.shares)
 
@@ -162,12 +164,16 @@ class ByClass(Design):
         names = [_class_name(one) for one in np.asarray(classes, dtype=object).tolist()]
         lost = [name for name in names if name not in by_name]
         if lost:
-            lack = f"The shares lack class {quoted(lost[0])}"
-            raise ValueError(f"{lack}: give its share among the unlabelled rows too.")
+            raise ValueError(
+                f"The shares lack class {quoted(lost[0])}: give its share among the unlabelled "
+                "rows too."
+            )
         more = [name for name, share in by_name.items() if name not in names and share > 0.0]
         if more:
-            why = f"{quoted(more[0])} has a share, and no label is of that class"
-            raise ValueError(f"{why}: correct its name, or label some of its rows.")
+            raise ValueError(
+                f"{quoted(more[0])} has a share, and no label is of that class: correct its name, "
+                "or label some of its rows."
+            )
         return np.array([by_name[name] for name in names])
 
     def weigh_outside(self, n_calibration: int, n_empty: int, classes: AnyArray | None) -> Weights:
@@ -228,4 +234,6 @@ def read_shares(shares: Any) -> dict[Any, float]:
 def _class_name(value: object) -> str:
     """Return a class as a file writes it: whole numbers without ``.0``, and ``true``."""
     text = re.sub(r"^(-?\d+)\.0+$", r"\1", str(value))
-    return text.lower() if text.lower() in ("true", "false") else text
+    if text.lower() in ("true", "false"):
+        return text.lower()
+    return text

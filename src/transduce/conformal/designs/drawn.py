@@ -85,10 +85,7 @@ class Drawn(Design):
 
     def bind_rows(self, rows: RowReader) -> BoundDrawn:
         """Return the bound design, made of what a reader reads."""
-        from transduce.conformal.designs.reading import read_drawn_rows
-
-        drawn = read_drawn_rows(rows.cells("rows"), rows.missing)
-        return BoundDrawn(drawn=drawn, **rows.common())
+        return BoundDrawn(drawn=rows.drawn_rows("rows"), **rows.common())
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -145,11 +142,6 @@ class BoundDrawn(BoundDesign):
     def measure(self, rows: AnyArray) -> Array:
         """Return how much each labelled row stands for unlabelled ones: only if it was drawn."""
         return np.asarray(self.drawn.labelled[rows], dtype=float)
-
-    def _comparable_rows(self, problem: Problem, random: Random) -> tuple[AnyArray, Mask]:
-        """Return the rows drawn that have a label, and those not drawn that have none."""
-        rows = np.concatenate(self.compared_rows(~problem.sample.labelled))
-        return rows, problem.sample.labelled[rows]
 
     def compared_rows(self, missing: Mask) -> tuple[AnyArray, AnyArray]:
         """Return the rows drawn that have a label, and those not drawn that have none."""

@@ -93,10 +93,7 @@ class Grouped(Design):
 
     def bind_rows(self, rows: RowReader) -> BoundGrouped:
         """Return the bound design, made of what a reader reads."""
-        from transduce.conformal.designs.reading import read_groups
-
-        groups = read_groups(rows.cells("groups"), rows.missing)
-        return BoundGrouped(groups=groups, **rows.common())
+        return BoundGrouped(groups=rows.groups("groups"), **rows.common())
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -24,7 +24,10 @@ def calibration_number(
     least = fewest_calibration(level, factor)
     if n_labels - least < max(2, n_labels // 3):
         return 0
-    about = n_labels // 2 if by_class else int(min(n_labels / 2, 5 * np.sqrt(n_labels)))
+    if by_class:
+        about = n_labels // 2
+    else:
+        about = int(min(n_labels / 2, 5 * np.sqrt(n_labels)))
     exceeding = nonconformity_rank(level, about)  # c + 1 - k, rounded down
     return max(int(np.ceil(exceeding / (1.0 - level) - 1e-9)) - 1, least)
 
@@ -54,13 +57,15 @@ def read_number(calibration: Any, n_labelled: int) -> int:
     elif ok and 0.0 < float(calibration) < 1.0:
         number = round(float(calibration) * n_labelled)
     else:
-        allowed = (
-            "'auto', a number of labels to hold out from 1 on, or a share of them between 0 and 1"
+        raise ValueError(
+            "calibration must be 'auto', a number of labels to hold out from 1 on, or a share of "
+            f"them between 0 and 1; got {quoted(calibration)}."
         )
-        raise ValueError(f"calibration must be {allowed}; got {quoted(calibration)}.")
     if not 1 <= number < n_labelled:
-        holds = f"calibration={quoted(calibration)} holds out {number} of {n_labelled} labels"
-        raise ValueError(f"{holds}: at least one must be held out and at least one stay visible.")
+        raise ValueError(
+            f"calibration={quoted(calibration)} holds out {number} of {n_labelled} labels: at "
+            "least one must be held out and at least one stay visible."
+        )
     return number
 
 

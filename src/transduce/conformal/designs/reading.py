@@ -72,6 +72,12 @@ class Cells:
         numbers = pd.to_numeric(self.cells, errors="coerce")
         return numbers.to_numpy(dtype=float, na_value=np.nan)
 
+    def to_marks(self) -> Mask:
+        """Return which rows are marked, shape (n,)."""
+        if self.cells.dtype == bool:
+            return self.cells.to_numpy()
+        return read_marks(self.cells.astype(object).to_frame(self.name), self.name)
+
     def __str__(self) -> str:
         return f"{self.kind.capitalize()} {self.name!r}"
 
@@ -136,6 +142,72 @@ class RowReader:
             names.append(tuple(f"{cells.name}={name}" for name in categories.names))
         return OverlappingCategories(np.column_stack(codes), tuple(names))
 
+    # ---- what a field of some designs says
+
+    def drawn_rows(self, name: str) -> DrawnRows:
+        """Return which rows were drawn at random, with a label and without."""
+        cells = self.cells(name)
+        marked = cells.to_marks()
+        drawn = marked & ~self.missing
+        if not drawn.any():
+            raise ValueError(
+                f"No row that {cells.name!r} marks as drawn at random has a label: label some "
+                "first."
+            )
+        drawn_unlabelled = marked & self.missing
+        if drawn[~self.missing].all():
+            advice = "leave it out, since chance chose all labels"
+            if drawn_unlabelled.any():  # which may be harder than the others
+                advice = "label some other rows to learn from"
+            raise ValueError(f"{cells} marks all labelled rows as drawn at random: {advice}.")
+        return DrawnRows(drawn, drawn_unlabelled)
+
+    def seen_rows(self, name: str) -> Mask:
+        """Return which labelled rows (n,) were seen; some labels must not have been."""
+        cells = self.cells(name)
+        marked = cells.to_marks()
+        if not (~marked & ~self.missing).any():
+            raise ValueError(
+                f"{cells} marks all labelled rows as seen: label some others, at random."
+            )
+        return np.asarray(marked & ~self.missing)
+
+    def probability(self, name: str) -> Array:
+        """Return the probability with which each row was chosen to be labelled."""
+        cells = self.cells(name)
+        probability = cells.to_floats()
+        bad = np.flatnonzero(~((probability > 0.0) & (probability <= 1.0)))
+        if len(bad):
+            raise ValueError(
+                f"{cells} says with which probability each row was chosen to be labelled: it must "
+                f"lie above 0 and be at most 1, and {cells.name_row(bad[0])} has "
+                f"{cells.quote_cell(bad[0])}."
+            )
+        certain = np.flatnonzero(self.missing & (probability == 1.0))
+        if len(certain):
+            raise ValueError(
+                f"{cells}: {cells.name_row(certain[0])} was sure to be labelled, and it has no "
+                "label: say how likely it was."
+            )
+        return probability
+
+    def groups(self, name: str) -> AnyArray:
+        """Return the number of each row's group."""
+        codes = read_codes(self.cells(name), "groups").codes
+        labelled = codes[~self.missing]
+        unlabelled = codes[self.missing]
+        if len(np.unique(labelled)) < 2:
+            raise ValueError(
+                "All labels are of one group: at least one other is needed to calibrate."
+            )
+        if len(unlabelled) and np.isin(unlabelled, labelled).all():
+            raise ValueError(
+                "Every group has a label, and groups are for rows of groups that have none. Leave "
+                "them out: if chance chose which rows have a label, the guarantee holds without "
+                "them."
+            )
+        return codes
+
 
 def take_values(values: Any, rows: AnyArray) -> Any:
     """Return the values of some rows, as an array, or as a frame of several columns."""
@@ -153,55 +225,6 @@ def _python_value(value: Any) -> Any:
     return value
 
 
-def read_drawn_rows(marks: Cells, missing: Mask) -> DrawnRows:
-    """Return which rows were drawn at random, with a label and without."""
-    if marks.cells.dtype == bool:
-        marked = marks.cells.to_numpy()
-    else:
-        marked = read_marks(marks.cells.astype(object).to_frame(marks.name), marks.name)
-    drawn = marked & ~missing
-    if not drawn.any():
-        raise ValueError(
-            f"No row that {marks.name!r} marks as drawn at random has a label: label some first."
-        )
-    if drawn[~missing].all():
-        advice = "leave it out, since chance chose all labels"
-        if (marked & missing).any():  # which may be harder than the others
-            advice = "label some other rows to learn from"
-        raise ValueError(f"{marks} marks all labelled rows as drawn at random: {advice}.")
-    return DrawnRows(drawn, marked & missing)
-
-
-def read_seen_rows(marks: Cells, missing: Mask) -> Mask:
-    """Return which labelled rows (n,) were seen; some labels must not have been."""
-    if marks.cells.dtype == bool:
-        marked = marks.cells.to_numpy()
-    else:
-        marked = read_marks(marks.cells.astype(object).to_frame(marks.name), marks.name)
-    if not (~marked & ~missing).any():
-        raise ValueError(f"{marks} marks all labelled rows as seen: label some others, at random.")
-    return np.asarray(marked & ~missing)
-
-
-def read_probability(cells: Cells, missing: Mask) -> Array:
-    """Return the probability with which each row was chosen to be labelled."""
-    probability = cells.to_floats()
-    bad = np.flatnonzero(~((probability > 0.0) & (probability <= 1.0)))
-    if len(bad):
-        raise ValueError(
-            f"{cells} says with which probability each row was chosen to be labelled: it must lie "
-            f"above 0 and be at most 1, and {cells.name_row(bad[0])} has "
-            f"{cells.quote_cell(bad[0])}."
-        )
-    certain = np.flatnonzero(missing & (probability == 1.0))
-    if len(certain):
-        raise ValueError(
-            f"{cells}: {cells.name_row(certain[0])} was sure to be labelled, and it has no label: "
-            "say how likely it was."
-        )
-    return probability
-
-
 def read_codes(cells: Cells, what: str) -> Categories:
     """Return the number of each row's group or category, and their names, sorted as text."""
     holes = np.flatnonzero(cells.cells.isna())
@@ -213,19 +236,6 @@ def read_codes(cells: Cells, what: str) -> Categories:
     order = np.argsort([str(value) for value in values], kind="stable")
     names = tuple(repr(_python_value(values[k])) for k in order)
     return Categories(np.argsort(order)[codes], names)
-
-
-def read_groups(cells: Cells, missing: Mask) -> AnyArray:
-    """Return the number of each row's group."""
-    codes = read_codes(cells, "groups").codes
-    if len(np.unique(codes[~missing])) < 2:
-        raise ValueError("All labels are of one group: at least one other is needed to calibrate.")
-    if missing.any() and np.isin(codes[missing], codes[~missing]).all():
-        raise ValueError(
-            "Every group has a label, and groups are for rows of groups that have none. Leave them "
-            "out: if chance chose which rows have a label, the guarantee holds without them."
-        )
-    return codes
 
 
 def read_order(cells: Cells) -> Array:

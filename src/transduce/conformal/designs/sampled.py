@@ -84,10 +84,7 @@ class Sampled(Design):
 
     def bind_rows(self, rows: RowReader) -> BoundSampled:
         """Return the bound design, made of what a reader reads."""
-        from transduce.conformal.designs.reading import read_probability
-
-        probability = read_probability(rows.cells("probability"), rows.missing)
-        return BoundSampled(probability=probability, **rows.common())
+        return BoundSampled(probability=rows.probability("probability"), **rows.common())
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

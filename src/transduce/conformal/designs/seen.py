@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from transduce.conformal.designs.base import Design
 from transduce.conformal.designs.bound import BoundDesign
-from transduce.conformal.designs.held_out import labels_needed, read_number
+from transduce.conformal.designs.held_out import labels_needed
 from transduce.conformal.designs.rows import DESCRIBES_ROWS, RowValues
 from transduce.conformal.designs.words import Flag
 from transduce.core.assumptions import Assumption
-from transduce.core.types import AnyArray, Array, Mask, Random
+from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.words import counted, percent
 
 if TYPE_CHECKING:
@@ -74,9 +73,7 @@ class Seen(Design):
 
     def bind_rows(self, rows: RowReader) -> BoundSeen:
         """Return the bound design, made of what a reader reads."""
-        from transduce.conformal.designs.reading import read_seen_rows
-
-        seen = read_seen_rows(rows.cells("rows"), rows.missing)
+        seen = rows.seen_rows("rows")
         return BoundSeen(seen=seen, labelled=~rows.missing, **rows.common())
 
 
@@ -105,33 +102,17 @@ class BoundSeen(BoundDesign):
             "rows at random, or ask for less confidence."
         )
 
-    def hold_out(
-        self,
-        problem: Problem,
-        number: Any,
-        levels: Sequence[float],
-        by_class: bool,
-        random: Random,
-    ) -> Mask:
-        """Return which labels to hold out, shape (l,): some of those that were not seen."""
-        unseen = self._unseen[problem.rows]
-        places = problem.places[problem.rows]
-        n_unseen = int(np.sum(unseen))
-        if isinstance(number, str) and number == "auto":
-            size = self.most_calibration(n_unseen, levels, by_class=by_class)
-        else:
-            size = read_number(number, n_unseen)
-        chosen = random.choice(np.sort(places[unseen]), size, replace=False)
-        return np.isin(places, chosen)
+    def _may_calibrate(self, rows: AnyArray) -> Mask:
+        """Return which labels may be held out: those that were not seen."""
+        return self._unseen[rows]
+
+    def _parts(self, problem: Problem) -> AnyArray | None:
+        """Return None: the labels that were not seen are held out together."""
+        return None
 
     def measure(self, rows: AnyArray) -> Array:
         """Return how much each labelled row stands for unlabelled ones: not if it was seen."""
         return np.asarray(~self.seen[rows], dtype=float)
-
-    def _comparable_rows(self, problem: Problem, random: Random) -> tuple[AnyArray, Mask]:
-        """Return all rows except those that were seen."""
-        rows = np.concatenate(self.compared_rows(~problem.sample.labelled))
-        return rows, problem.sample.labelled[rows]
 
     def compared_rows(self, missing: Mask) -> tuple[AnyArray, AnyArray]:
         """Return the labelled rows that were not seen, and the unlabelled ones."""

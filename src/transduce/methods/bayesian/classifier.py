@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -631,8 +631,8 @@ class BayesianTransducer(ClassTransducer):
     """
 
     kernel: KernelLike = "rbf"
-    width: float | str = "median"
-    softness: float | str = 0.0
+    width: float | Literal["median", "cv"] = "median"
+    softness: float | Literal["loo", "cv"] = 0.0
     bias: float = 1.0
     n_balls: int = 8
     tolerance: float = 0.01
@@ -697,7 +697,9 @@ class BayesianTransducer(ClassTransducer):
         shown = self._fitted.shown
         if shown.kernel.name != "precomputed":
             rows = validation.read_rows(self, X, reset=False)
-            return rows if shown.scaling is None else shown.scaling.apply(rows)
+            if shown.scaling is None:
+                return rows
+            return shown.scaling.apply(rows)
         rows = validation.read_kernel_rows(
             X, self.n_features_in_, shown.common_diagonal, own_value=self.softness_ > 0.0
         )

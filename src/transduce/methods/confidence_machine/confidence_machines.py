@@ -8,7 +8,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, NamedTuple, Self, overload
+from typing import Any, Literal, NamedTuple, Self, get_args, overload
 
 import numpy as np
 from sklearn.base import clone
@@ -49,6 +49,9 @@ from transduce.methods.confidence_machine.tuned_machine import RowAnswers, Tuned
 
 AnyMachine = Machine | TunedMachine | ScaledMachine | GuardedMachine | ScoredMachine
 TUNED = (TunedMachine, ScaledMachine, GuardedMachine)
+Residual = Literal["auto", "plain", "studentized", "deleted"]
+Scale = Literal["identity", "sqrt", "log", "auto"]
+Side = Literal["two", "lower", "upper"]
 SPREADS = ("constant", "local")
 BETWEEN_TIES = 1e-9  # in the logarithm of p-values, which differ by far more where they differ
 CHOSEN_BY_CANDIDATE = (
@@ -276,16 +279,16 @@ class MachineEstimator:
     """The settings of both confidence machines, and what they do with what a call gives them."""
 
     kernel: KernelLike = "rbf"
-    width: float | str = "median"
+    width: float | Literal["median"] = "median"
     ridge: float = 1.0
     degree: float = 3
     coef0: float = 1.0
     fit_intercept: bool = True
     standardize: bool = True
-    residual: str | Nonconformity = "auto"
+    residual: Residual | Nonconformity = "auto"
     confidence: float | Sequence[float] = 0.9
     max_memory_mb: float = 512
-    settings: str | Sequence[Setting] | None = None
+    settings: Literal["leave-one-out"] | Sequence[Setting] | None = None
     missing_label: object = None
     settings_: tuple[Setting, ...] | None = field(init=False)
     width_: float | None = field(init=False)
@@ -472,7 +475,7 @@ def answer_numbers(
     machine: AnyMachine,
     rows: Array,
     confidence: float,
-    side: str = "two",
+    side: Side = "two",
     *,
     values: bool = True,
 ) -> RowAnswers:
@@ -618,10 +621,10 @@ class RidgeConfidenceMachine(MachineEstimator, NumberTransducer):
       1: [23.93, 25.17]
     """
 
-    spread: str = "constant"
-    scale: str = "identity"
+    spread: Literal["constant", "local"] = "constant"
+    scale: Scale = "identity"
     draw_in_far: bool = False
-    resolution: float | str = "auto"
+    resolution: float | Literal["auto"] = "auto"
 
     def fit(self, X: Rows, y: Labels) -> Self:
         """Predict at the rows of X (n, d) whose label in y (n,) is missing.
@@ -687,14 +690,14 @@ class RidgeConfidenceMachine(MachineEstimator, NumberTransducer):
 
     @overload
     def predict_region(
-        self, X: Rows, *, confidence: float | None = None, side: str = "two"
+        self, X: Rows, *, confidence: float | None = None, side: Side = "two"
     ) -> Regions: ...
     @overload
     def predict_region(
-        self, X: Rows, *, confidence: Sequence[float], side: str = "two"
+        self, X: Rows, *, confidence: Sequence[float], side: Side = "two"
     ) -> list[Regions]: ...
     def predict_region(
-        self, X: Rows, *, confidence: Levels = None, side: str = "two"
+        self, X: Rows, *, confidence: Levels = None, side: Side = "two"
     ) -> Regions | list[Regions]:
         """Return the region of each row: all labels that conform to the labelled rows.
 
@@ -714,7 +717,7 @@ class RidgeConfidenceMachine(MachineEstimator, NumberTransducer):
             A list for several levels.
         """
         rows = self._new_rows(X)
-        checks.check_choice("side", side, ("two", "lower", "upper"))
+        checks.check_choice("side", side, get_args(Side))
         levels = self._levels(confidence)
         regions = [
             answer_numbers(self._machine, rows, level, side, values=False).regions

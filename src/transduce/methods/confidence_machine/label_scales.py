@@ -349,7 +349,10 @@ class ScaledMachine:
         if scale == "auto" and n_not_positive == 1:
             n_never = 1
         machines = tuple(machine.with_labels(scale_labels(y, name)) for name in names)
-        logs = np.log(y) if y.min() > 0.0 else np.zeros(1)
+        if y.min() > 0.0:
+            logs = np.log(y)
+        else:
+            logs = np.zeros(1)
         alike_from = np.inf
         alike_to = -np.inf
         if np.ptp(logs) <= np.log(ALIKE):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import iadd
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numba import njit
@@ -113,7 +113,7 @@ class Setting:
     """
 
     kernel: KernelName | Mapping[KernelName, float] | KernelParts = "rbf"
-    width: float | str = "median"
+    width: float | Literal["median"] = "median"
     ridge: float = 1.0
     degree: float = 3
     coef0: float = 1.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Protocol, Self
+from typing import Literal, NamedTuple, Protocol, Self
 
 import numpy as np
 from scipy.optimize import OptimizeResult, minimize
@@ -85,13 +85,16 @@ class Descent:
     message: str  # how it ended, in words
 
 
+SearchOrder = Literal["nested", "alternating"]
+
+
 @dataclass(frozen=True)
 class Search:
     """How parameters are looked for."""
 
     start: Array  # (k,) where the first descent begins: see `SMOOTH`
     wiggly: Array  # (k,) around which half of the restarts are drawn; sets the bounds
-    solver: str = "nested"
+    solver: SearchOrder = "nested"
     max_iter: int = 200  # most steps of a descent
     # A descent ends when a step lowers the objective by less than this share of it.
     tolerance: float = 1e-8
@@ -110,7 +113,7 @@ class Search:
         y_l: Array,
         *,
         common: bool = False,
-        solver: str = "nested",
+        solver: SearchOrder = "nested",
         max_iter: int = 200,
         tolerance: float = 1e-8,
         noise_bounds: tuple[float, float] = NOISE_BOUNDS,

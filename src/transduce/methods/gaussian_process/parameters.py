@@ -15,7 +15,7 @@ from transduce.core import arrays
 from transduce.core.types import Array
 from transduce.device.kernels import narrowed
 from transduce.methods.gaussian_process.covariances import RADIAL
-from transduce.methods.gaussian_process.descents import Descent, Search
+from transduce.methods.gaussian_process.descents import Descent, Search, SearchOrder
 from transduce.methods.gaussian_process.laplace import ClassObjective
 from transduce.methods.gaussian_process.matching import MatchingChoice, MatchingSettings
 from transduce.methods.gaussian_process.process import Objective
@@ -50,7 +50,7 @@ def find_parameters(
     *,
     choose: ChooseMatching[AnyObjective],
     start: Array | None = None,
-    solver: str = "nested",
+    solver: SearchOrder = "nested",
 ) -> FoundParameters[AnyObjective]:
     """Search without matching; `choose` how hard to match; search with it.
 

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Self
+from typing import Self, get_args
 
 import numpy as np
 import pandas as pd
@@ -24,7 +24,7 @@ from transduce.core.types import AnyArray, Array, Labels, Rows
 from transduce.core.validation import NumberTransducer
 from transduce.device.kernels import narrowed
 from transduce.methods.gaussian_process.covariances import RADIAL, KernelFeatures
-from transduce.methods.gaussian_process.descents import Descent, Search
+from transduce.methods.gaussian_process.descents import Descent, Search, SearchOrder
 from transduce.methods.gaussian_process.features import arrange_rows, read_features
 from transduce.methods.gaussian_process.matching import choose_matching
 from transduce.methods.gaussian_process.parameters import (
@@ -82,7 +82,10 @@ def answers_in_folds(
     n_labelled = len(order)
     place = np.argsort(order)
     whole = chosen.objective
-    X = whole.X if whole.looks_at_unlabelled else whole.X[:n_labelled, :]
+    if whole.looks_at_unlabelled:
+        X = whole.X
+    else:
+        X = whole.X[:n_labelled, :]
     if chosen.has_common_relevance(X) and whole.covariance.name in RADIAL:
         X = narrowed(X)
     X_l = X[:n_labelled, :]
@@ -401,14 +404,14 @@ class TransductiveGPRegressor(ProcessEstimator, NumberTransducer):
     np.True_
     """
 
-    solver: str = "nested"
+    solver: SearchOrder = "nested"
     max_exact: int = 3000
 
     def fit(self, X: Rows, y: Labels) -> Self:
         """Choose the parameters, and predict rows of X (n, d) whose label in y (n,) is missing."""
         sample = validation.read_sample(self, X, y, device=True)
         y_l = validation.numeric_labels(sample)
-        checks.check_choice("solver", self.solver, ("nested", "alternating"))
+        checks.check_choice("solver", self.solver, get_args(SearchOrder))
         checks.check_whole("max_exact", self.max_exact, least=1)
         settings = read_settings(self)
         announce_cost(min(len(y_l), settings.max_searched))

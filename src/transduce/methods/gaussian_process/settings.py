@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import numpy as np
 
@@ -18,8 +18,8 @@ class ProcessEstimator(Transducer):
     """What the estimators of numbers and of classes share: their settings."""
 
     kernel: KernelChoice = "rbf"
-    matching: float | str = "cv"
-    slack: float | str = "cv"
+    matching: float | Literal["cv"] = "cv"
+    slack: float | Literal["cv"] = "cv"
     epsilon: float | None = None
     prior: tuple[float, float] = (1.0, 0.5)
     relevance: bool = True
@@ -67,10 +67,10 @@ def read_settings(given: Settings) -> Settings:
     )
 
 
-def _read_number_or_cv(name: str, value: float | str) -> float | str:
+def _read_number_or_cv(name: str, value: float | Literal["cv"]) -> float | Literal["cv"]:
     """Return a number from 0, or "cv"."""
     if checks.is_one_of(value, "cv"):
-        return value
+        return "cv"
     checks.check_number(f"{name} (a number from 0, or 'cv')", value)
     return checks.check_not_negative(name, value, "'cv' or a number from 0")
 

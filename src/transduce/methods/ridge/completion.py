@@ -312,7 +312,10 @@ class _Search:
             best = best_power()
             if min(errors) < best < max(errors):
                 break
-            further = best - 1 if best == min(errors) else best + 1
+            if best == min(errors):
+                further = best - 1
+            else:
+                further = best + 1
             errors[further] = self.try_width(width * 2.0**further)
         for fineness in (0.5, 0.25):
             best = best_power()

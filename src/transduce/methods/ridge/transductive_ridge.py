@@ -6,7 +6,7 @@ import logging
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -78,9 +78,9 @@ class RidgeEstimator(Transducer):
     """What the estimators of numbers and of classes share: settings, and attributes of a fit."""
 
     kernel: KernelLike = "rbf"
-    width: float | str = "loo"
-    ridge: float | str = "loo"
-    tether: float | str = "auto"
+    width: float | Literal["loo"] = "loo"
+    ridge: float | Literal["loo"] = "loo"
+    tether: float | Literal["auto"] = "auto"
     radius: float | None = None
     centres: int | None = None
     standardize: bool = True
@@ -279,7 +279,10 @@ class Basis:
 
     def design(self, rows: Array, *, max_bytes: float = 0.0) -> DesignMatrix:
         """Return the same in blocks."""
-        p = rows.shape[1] if self.centres is None else self.centres.shape[0]
+        if self.centres is None:
+            p = rows.shape[1]
+        else:
+            p = self.centres.shape[0]
         return DesignMatrix.of(self.lines, rows, p, max_bytes=max_bytes)
 
     def with_kernel_matrix(self, rows: Array) -> tuple[Basis, Array]:

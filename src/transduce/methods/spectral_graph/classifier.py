@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -33,12 +33,13 @@ from transduce.methods.spectral_graph.graph import (
     FittedGraph,
     GraphSettings,
     Metric,
+    SearchMethod,
     SpectrumSettings,
     fit_graph,
     read_views,
     similar_rows,
 )
-from transduce.methods.spectral_graph.spectrum import Spectrum
+from transduce.methods.spectral_graph.spectrum import Laplacian, Spectrum
 
 NO_GUARANTEE = Guarantee(
     "none",
@@ -139,12 +140,12 @@ class SpectralGraphTransducer(ClassTransducer):
     metric: Metric = "cosine"
     views: Sequence[Sequence[Any]] | None = None
     n_components: int = 80
-    laplacian: str = "normalized"
+    laplacian: Laplacian = "normalized"
     spectrum: Penalties = "squares"
-    label_weight: float | str = "auto"
-    method: str = "auto"
+    label_weight: float | Literal["auto"] = "auto"
+    method: SearchMethod = "auto"
     class_prior: Mapping[Any, float] | None = None
-    class_costs: Mapping[Any, float] | str | None = "balanced"
+    class_costs: Mapping[Any, float] | Literal["balanced"] | None = "balanced"
     n_jobs: int | None = None
     random_state: int | np.random.RandomState | None = None
     missing_label: object = None

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -108,7 +108,7 @@ class Cut(NamedTuple):
 
 # What stands for the eigenvalues: "squares" of their ranks, the "eigenvalues" themselves, a
 # function of the ranks, or its values.
-Penalties = str | Callable[[Array], Any] | Sequence[float] | Array
+Penalties = Literal["squares", "eigenvalues"] | Callable[[Array], Any] | Sequence[float] | Array
 
 
 class CutBasis:

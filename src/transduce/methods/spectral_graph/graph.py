@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import scipy.sparse as sp
@@ -26,6 +26,7 @@ from transduce.device.neighbors import PRODUCTS, Neighbors
 from transduce.methods.spectral_graph.neighbors import Work, nearest_rows, search
 from transduce.methods.spectral_graph.spectrum import (
     LAPLACIANS,
+    Laplacian,
     Spectrum,
     check_graph,
     graph_spectrum,
@@ -37,6 +38,7 @@ METRICS = sorted(
     - {"precomputed", "nan_euclidean", "haversine", "seuclidean", "mahalanobis"}
 )
 
+SearchMethod = Literal["auto", "exact", "approximate"]
 Metric = str | Callable[[Array, Array], float]
 
 
@@ -92,7 +94,7 @@ class GraphSettings:
         The rows are None if there is nothing to search.
         """
         checks.check_whole("n_neighbors", self.n_neighbors, least=1)
-        checks.check_choice("method", self.method, ("auto", "exact", "approximate"))
+        checks.check_choice("method", self.method, get_args(SearchMethod))
         checks.check_jobs(self.n_jobs)
         if self.most_compared is not None:
             checks.check_whole("most_compared", self.most_compared, least=1)
@@ -131,7 +133,7 @@ def neighbor_graph(
     *,
     n_neighbors: int = 10,
     metric: Metric = "cosine",
-    method: str = "auto",
+    method: SearchMethod = "auto",
     most_compared: int | None = None,
     n_jobs: int | None = None,
     random_state: int | np.random.RandomState | None = None,
@@ -389,7 +391,7 @@ class SpectrumSettings:
     """Which eigenvectors are wanted, see `graph_spectrum`."""
 
     n_components: int
-    laplacian: str = "normalized"
+    laplacian: Laplacian = "normalized"
 
     def check(self, X: Rows) -> None:
         """Raise a ValueError that says which setting is wrong, or does not suit a spectrum."""

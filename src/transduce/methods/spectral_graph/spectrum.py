@@ -17,7 +17,7 @@ from dataclasses import dataclass, fields, replace
 from functools import partial, reduce
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self, get_args
 
 import numpy as np
 import scipy.sparse as sp
@@ -49,7 +49,8 @@ MOST_BLOCK_STEPS = 40
 SEED = {"rng": 0} if "rng" in inspect.signature(eigsh).parameters else {}
 SHIFT = 1e-9  # added to the Laplacian's diagonal before it is inverted
 
-LAPLACIANS = ("normalized", "plain")
+Laplacian = Literal["normalized", "plain"]
+LAPLACIANS = get_args(Laplacian)
 
 _log = logging.getLogger("transduce")
 
@@ -93,7 +94,7 @@ class Spectrum:
     residuals: Array
     owners: AnyArray
     columns: AnyArray
-    laplacian: str = "normalized"
+    laplacian: Laplacian = "normalized"
 
     @property
     def null_squares(self) -> Array:
@@ -201,7 +202,7 @@ def graph_spectrum(
     A: Any,
     *,
     n_components: int = 80,
-    laplacian: str = "normalized",
+    laplacian: Laplacian = "normalized",
     tolerance: float | None = None,
     random_state: Seed = None,
     n_jobs: int | None = None,
@@ -470,7 +471,10 @@ def _inverted_block(
             values, turn = eigh(block.T @ (block - S @ block))
             block = block @ turn
             poor = _residuals(S, values, block)[:d] > GOOD
-            n_good = int(poor.argmax()) if poor.any() else d
+            if poor.any():
+                n_good = int(poor.argmax())
+            else:
+                n_good = d
             if n_good == d:
                 return values[:d], block[:, :d]
     except (RuntimeError, MemoryError) as error:
@@ -630,7 +634,10 @@ class Filter:
 
     def __init__(self, S: Any, n_jobs: int | None = None) -> None:
         self.n = S.shape[0]
-        kind = np.uint32 if S.nnz < 2**32 else np.uint64
+        if S.nnz < 2**32:
+            kind = np.uint32
+        else:
+            kind = np.uint64
         starts = S.indptr.astype(kind)
         columns = S.indices.astype(kind)
         weights = S.data.astype(np.float32)
