@@ -255,8 +255,10 @@ class MiscoverageDisplay(Display):
                     label=word,
                 )
             else:  # thousands of bars would look the same and take minutes
-                some = np.unique(np.append(shown[:: last // MOST_BARS + 1], shown[-1:]))
-                ax.fill_between(some, self.probabilities[some], color=color, lw=0, label=word)
+                shown_bars = np.unique(np.append(shown[:: last // MOST_BARS + 1], shown[-1:]))
+                ax.fill_between(
+                    shown_bars, self.probabilities[shown_bars], color=color, lw=0, label=word
+                )
         if self.truth is not None:
             ax.axvline(self.truth, color=OUTSIDE, lw=2, label=f"truth: {self.truth}")
         ax.set(xlim=(-0.8, last + 0.8), ylim=(0.0, None))
@@ -399,14 +401,14 @@ class EnvelopeDisplay(Display):
 
         Where the region has no end, they go as far as errors double.
         """
-        one = self.envelope
-        _, c0, _, c2 = one.curves[
-            int(one.owners[np.searchsorted(one.starts, one.value, side="right") - 1])
+        span = self.envelope
+        _, c0, _, c2 = span.curves[
+            int(span.owners[np.searchsorted(span.starts, span.value, side="right") - 1])
         ]
         reach = 2.0 * np.sqrt(max(c0 / c2, 0.0)) or 1.0
-        ends = np.append(one.region[np.isfinite(one.region)], one.value)
-        if not np.isfinite(one.region).all():
-            ends = np.concatenate([ends, [one.value - reach, one.value + reach]])
+        ends = np.append(span.region[np.isfinite(span.region)], span.value)
+        if not np.isfinite(span.region).all():
+            ends = np.concatenate([ends, [span.value - reach, span.value + reach]])
         room = 0.35 * np.ptp(ends) or reach
         return float(ends.min() - room), float(ends.max() + room)
 
@@ -415,15 +417,15 @@ class EnvelopeDisplay(Display):
 
         Return its largest and smallest value.
         """
-        one = self.envelope
+        span = self.envelope
         colours = dict[int, str]()
         heights = []
-        ends = np.append(one.starts[1:], np.inf)
-        for start, end, owner in zip(one.starts, ends, one.owners.tolist(), strict=True):
+        ends = np.append(span.starts[1:], np.inf)
+        for start, end, owner in zip(span.starts, ends, span.owners.tolist(), strict=True):
             if end <= low or start >= high:
                 continue
             labels = np.linspace(max(start, low), min(end, high), 100)
-            name = None if owner in colours else one.names[owner]
+            name = None if owner in colours else span.names[owner]
             colour = colours.setdefault(owner, f"C{len(colours)}")
             heights.append(self._errors(owner, labels))
             ax.plot(labels, heights[-1], color=colour, lw=3, zorder=2, label=name)
@@ -539,9 +541,9 @@ class BandDisplay(Display):
         rows = np.asarray(X, dtype=float)
         j: Any = names.index(feature) if feature in names else feature
         if not isinstance(j, numbers.Integral) or j not in range(len(names)):
-            some = ", ".join(names[:20])
+            listed = ", ".join(names[:20])
             raise ValueError(
-                f"There is no feature {feature!r}; give a position from 0, or one of {some}."
+                f"There is no feature {feature!r}; give a position from 0, or one of {listed}."
             )
         line = np.linspace(rows[:, j].min(), rows[:, j].max(), 200)
         path: AnyArray = np.tile(np.median(rows, axis=0), (200, 1))

@@ -83,19 +83,19 @@ def _nested(answer: Answer, table: CalibratedTable, confidence: float) -> Answer
     """
     if table.weights.overlapping is None or not answer.further:
         return answer
-    own = LevelAnswer(confidence, answer.regions, answer.label_sets, answer.unseen)
+    of_level = LevelAnswer(confidence, answer.regions, answer.label_sets, answer.unseen)
     nested: list[LevelAnswer] = []
-    for at_level in sorted([own, *answer.further], key=lambda other: other.level):
+    for at_level in sorted([of_level, *answer.further], key=lambda other: other.level):
         if nested:
             at_level = _extended(at_level, nested[-1])
         nested.append(at_level)
-    own = next(other for other in nested if other.level == confidence)
-    further = tuple(other for other in nested if other is not own)
+    of_level = next(other for other in nested if other.level == confidence)
+    further = tuple(other for other in nested if other is not of_level)
     return replace(
         answer,
-        regions=own.regions,
-        label_sets=own.label_sets,
-        unseen=own.unseen,
+        regions=of_level.regions,
+        label_sets=of_level.label_sets,
+        unseen=of_level.unseen,
         further=further,
     )
 

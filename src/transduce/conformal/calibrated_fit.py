@@ -163,16 +163,12 @@ class CalibratedFit:
         if answer.regions is not None:
             sizes = answer.regions.measure()
             n_unbounded = int((sizes == np.inf).sum())
-            if len(sizes):
-                middle = np.median(sizes)
-            else:
-                middle = np.nan
-            return float(middle), n_unbounded
+            if not len(sizes):
+                return np.nan, n_unbounded
+            return float(np.median(sizes)), n_unbounded
         assert answer.label_sets is not None
         sizes = answer.label_sets.sum(axis=1)
         n_unbounded = int((sizes == answer.label_sets.shape[1]).sum())
-        if len(sizes):
-            middle = np.mean(sizes)
-        else:
-            middle = np.nan
-        return float(middle), n_unbounded
+        if not len(sizes):
+            return np.nan, n_unbounded
+        return float(np.mean(sizes)), n_unbounded

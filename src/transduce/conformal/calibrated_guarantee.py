@@ -35,7 +35,7 @@ def make_guarantee(
     table: CalibratedTable, confidence: float, certainty: float, second: RawPrediction | None
 ) -> Guarantee:
     """Return what is guaranteed at a level; predictions may come from a second fit."""
-    nothing = Guarantee(
+    no_guarantee = Guarantee(
         "none",
         about="interval" if table.classes is None else "set",
         confidence=confidence,
@@ -46,20 +46,22 @@ def make_guarantee(
         verdict=table.weights.grounds.verdict,
     )
     if len(table.unlabelled.values) == 0:
-        return replace(nothing, reasons=("No row is unlabelled.",), confidence=None)
+        return replace(no_guarantee, reasons=("No row is unlabelled.",), confidence=None)
     if not table.unlabelled.given.any():
-        return replace(nothing, reasons=("The estimator has no answer at any unlabelled row.",))
+        return replace(
+            no_guarantee, reasons=("The estimator has no answer at any unlabelled row.",)
+        )
     if not table.covered.any():
         all_drawn = "Every row without a label was drawn to get one: label them."
-        return replace(nothing, reasons=(all_drawn,))
+        return replace(no_guarantee, reasons=(all_drawn,))
     if table.by_value:
-        return replace(nothing, reasons=(assumptions.WHY_BY_VALUE,))
+        return replace(no_guarantee, reasons=(assumptions.WHY_BY_VALUE,))
     reason = too_few.explain(table, confidence)
     if reason:
         reachable = _reachable_level(table, confidence)
-        return replace(nothing, reasons=(f"{reason}.",), reachable=reachable)
+        return replace(no_guarantee, reasons=(f"{reason}.",), reachable=reachable)
     bounded = replace(
-        nothing,
+        no_guarantee,
         outside=_bound_outside(table.law(confidence), certainty),
         any_class=any_class_possible(table, confidence),
     )

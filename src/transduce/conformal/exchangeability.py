@@ -295,10 +295,10 @@ def _by_feature(names: list[str], residuals: Array, distances: Array) -> pd.Data
     # of any feature.
     reference = np.array([residuals.max(axis=0), distances.max(axis=0)])
     largest = _largest(reference, reference)
-    own = _largest(np.array([residuals[:, 0], distances[:, 0]]), reference)
-    p_values = np.mean(largest >= own[:, None] - 1e-9, axis=1)
+    of_feature = _largest(np.array([residuals[:, 0], distances[:, 0]]), reference)
+    p_values = np.mean(largest >= of_feature[:, None] - 1e-9, axis=1)
     columns = {"distance": distances[:, 0], "residuals": residuals[:, 0], "p_value": p_values}
-    return pd.DataFrame(columns, names).iloc[np.argsort(-own, kind="stable")]
+    return pd.DataFrame(columns, names).iloc[np.argsort(-of_feature, kind="stable")]
 
 
 def _detectable(permuted: Array, n_features: int, n: int, m: int) -> float | None:

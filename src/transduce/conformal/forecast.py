@@ -78,24 +78,30 @@ class GuaranteeForecast:
 
     def after(self, events: Collection[str]) -> Guarantee:
         """Return what holds after some events: the worst of them counts."""
-        happened = [one for one in self.contingencies if one.event in events]
+        happened = [
+            contingency for contingency in self.contingencies if contingency.event in events
+        ]
         return happened[0].guarantee if happened else self.guarantee
 
     def if_event(self, event: str) -> Guarantee | None:
         """Return what holds if something turns out; None if that changes nothing."""
-        guarantees = [one.guarantee for one in self.contingencies if one.event == event]
+        guarantees = [
+            contingency.guarantee
+            for contingency in self.contingencies
+            if contingency.event == event
+        ]
         return guarantees[0] if guarantees else None
 
 
 def refused(about: str, confidence: float, reason: str) -> GuaranteeForecast:
     """Return the forecast of a fit that will be refused."""
-    nothing = Guarantee("none", about=about, confidence=confidence, reasons=(reason,))
-    return GuaranteeForecast(nothing, reason)
+    no_guarantee = Guarantee("none", about=about, confidence=confidence, reasons=(reason,))
+    return GuaranteeForecast(no_guarantee, reason)
 
 
 def in_order(contingencies: Collection[Contingency]) -> tuple[Contingency, ...]:
     """Return contingencies with the worst event first."""
-    return tuple(sorted(contingencies, key=lambda one: EVENTS.index(one.event)))
+    return tuple(sorted(contingencies, key=lambda contingency: EVENTS.index(contingency.event)))
 
 
 # ---------------------------------------------------------------------------------- labels held out

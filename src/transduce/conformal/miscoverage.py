@@ -258,9 +258,9 @@ class ClassMiscoverage:
         doubt = 1.0 - check_share("certainty", certainty)
         if not self.n_labelled:
             return self._whatever_the_classes(doubt)
-        own = [y for y, c in enumerate(self.n_calibration) if self.ranks[y] <= c]
-        sizes = [self.most_of_class(y, 1.0 - 0.2 * doubt / len(self.ranks)) for y in own]
-        all_classes = CategoryMiscoverage(tuple(map(self.of_class, own, sizes)))
+        calibrated = [y for y, c in enumerate(self.n_calibration) if self.ranks[y] <= c]
+        sizes = [self.most_of_class(y, 1.0 - 0.2 * doubt / len(self.ranks)) for y in calibrated]
+        all_classes = CategoryMiscoverage(tuple(map(self.of_class, calibrated, sizes)))
         if sum(sizes) > MOST_LISTED:
             return min(all_classes.quantile(1.0 - 0.8 * doubt), self.n_unlabelled)
         most = np.searchsorted(np.cumsum(all_classes.probabilities), 1.0 - 0.8 * doubt + 1e-12)

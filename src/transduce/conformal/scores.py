@@ -50,11 +50,7 @@ class Scoring:
     def measure(self, reply: RawPrediction) -> Array:
         """Return what distances are divided by (m,), or scores of classes (m, n_classes)."""
         if not len(reply.values):
-            if self.seen:
-                shape = (0, len(self.seen))
-            else:
-                shape = (0,)
-            return np.ones(shape)
+            return np.ones((0, len(self.seen)) if self.seen else 0)
         if not self.seen:
             return self._unrounded(reply)
         scores = rounded(self._unrounded(reply), self.unit)
@@ -130,10 +126,10 @@ def _choose_score(nonconformity: str, reply: RawPrediction, n_classes: int) -> s
             f"nonconformity={nonconformity!r} is for {other_task}: use one of {names} for {task}."
         )
     if not possible[nonconformity]:
-        there = ", ".join(repr(name) for name in suited if possible[name])
+        available = ", ".join(repr(name) for name in suited if possible[name])
         raise ValueError(
             f"nonconformity={nonconformity!r} needs {suited[nonconformity]}, which the estimator "
-            f"does not have here: use {there}."
+            f"does not have here: use {available}."
         )
     return nonconformity
 
@@ -209,13 +205,13 @@ class WeightedRanks:
     def thresholds(self, confidence: float) -> tuple[Array, Mask]:
         """Return each row's largest score that is inside, and whether an equal one is."""
         order = self._order()
-        below, above, own = self._sums()
+        below, above, own_weights = self._sums()
         share = 1.0 - confidence + SLACK
         # With k smaller calibration scores the p-value is u / (u + l) > share if the row itself
         # adds more than this.
         least = share / (1.0 - share) * below - above
         # So many of the calibration scores may be smaller.
-        most = np.maximum(np.searchsorted(least, own) - 1, 0)
+        most = np.maximum(np.searchsorted(least, own_weights) - 1, 0)
         limits = np.append(self.scores[order], np.inf)[most]
         ties = np.append(self.calibration_ties[order], np.inf)[most]
         return limits, self.unlabelled_ties <= ties
@@ -223,7 +219,7 @@ class WeightedRanks:
     def p_values(self, scores: Array, among: Mask | slice = EVERYONE) -> Array:
         """Return the p-value of a score at each unlabelled row, among some calibration rows."""
         order = self._order(among)
-        below, above, own = self._sums(among)
+        below, above, own_weights = self._sums(among)
         known = self.scores[among][order]
         if self.unlabelled_ties.any():  # otherwise equal scores count as at least as large
             # Complex numbers are in the order of their first parts, and among equal ones of their
@@ -231,13 +227,13 @@ class WeightedRanks:
             known = known + 1j * self.calibration_ties[among][order]
             scores = scores + 1j * self.unlabelled_ties
         k = np.searchsorted(known, scores)  # of the calibration scores are smaller
-        u = above[k] + own
+        u = above[k] + own_weights
         return np.asarray(u / (below[k] + u))
 
     def unbounded(self, confidence: float) -> Mask:
         """Return at which rows every score is inside: too few labels for their weight."""
-        below, above, own = self._sums()
-        u = above[-1] + own
+        below, above, own_weights = self._sums()
+        u = above[-1] + own_weights
         return np.asarray(u > (1.0 - confidence + SLACK) * (below[-1] + u))
 
 

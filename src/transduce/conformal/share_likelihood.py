@@ -105,5 +105,5 @@ def mixture(mean: Array, of_class: Array) -> Array:
     """Return shares (k,) whose mixture of the rows of `of_class` (k, d) is nearest `mean`."""
     heavy = 1e3  # they sum to 1
     equations = np.vstack([of_class.T, np.full(len(of_class), heavy)])
-    found = nnls(equations, np.append(mean, heavy))[0]
-    return np.asarray(found / found.sum())
+    solution = nnls(equations, np.append(mean, heavy))[0]
+    return np.asarray(solution / solution.sum())

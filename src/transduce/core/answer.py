@@ -77,8 +77,8 @@ class Regions:
         """Build from one sequence of (lower, upper) pairs for each row; a row may have none."""
         pieces = [np.asarray(row, dtype=float).reshape(-1, 2) for row in rows]
         offsets = np.cumsum([0, *map(len, pieces)])
-        none = np.empty((0, 2))
-        return cls(np.concatenate([*pieces, none]), offsets)
+        no_pieces = np.empty((0, 2))
+        return cls(np.concatenate([*pieces, no_pieces]), offsets)
 
     @classmethod
     def from_intervals(cls, intervals: Any) -> Regions:

@@ -24,7 +24,7 @@ class Assumption(str):
 
 def join_assumptions(assumptions: Iterable[str]) -> str:
     """Return assumptions as one list of clauses, to stand behind “if” or “that”."""
-    clauses = [clause for one in assumptions for clause in one.split(BETWEEN_CLAUSES)]
+    clauses = [clause for assumption in assumptions for clause in assumption.split(BETWEEN_CLAUSES)]
     if len(clauses) <= 2:
         return BETWEEN_CLAUSES.join(clauses)
     return f"{', '.join(clauses[:-1])}{BETWEEN_CLAUSES}{clauses[-1]}"

@@ -267,10 +267,10 @@ def call_each(
     few = len(calls) <= n_processes
     while left == 1 or (left and not few and slowest * (left - -(-left // n_processes)) <= PAYING):
         began = time.perf_counter()
-        found = call_with_threads(threads, *calls[-left])
+        results = call_with_threads(threads, *calls[-left])
         left = left - 1
         slowest = max(slowest, time.perf_counter() - began)
-        yield found
+        yield results
     jobs = (delayed(call_with_threads)(threads, *call) for call in calls[len(calls) - left :])
     if left:  # even for no calls joblib starts a process
         yield from Parallel(n_jobs, return_as="generator", pre_dispatch="2*n_jobs")(jobs)

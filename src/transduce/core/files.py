@@ -250,8 +250,8 @@ def _place_all(files: list[_Unplaced]) -> None:
         try:
             file.place(keep_old=True)
         except BaseException as error:
-            for each in reversed(files):
-                each.take_back()
+            for one_file in reversed(files):
+                one_file.take_back()
             if isinstance(error, OSError) and error.errno is not None:
                 raise _failure(file.path, error) from error
             raise
@@ -346,8 +346,8 @@ def _proof(stem: str, number: str) -> str:
 
 def is_temporary(name: str) -> bool:
     """Return whether `temporary_name` made a name."""
-    found = _TEMPORARY.fullmatch(name)
-    return found is not None and found["proof"] == _proof(found["stem"], found["number"])
+    match = _TEMPORARY.fullmatch(name)
+    return match is not None and match["proof"] == _proof(match["stem"], match["number"])
 
 
 def remove_torn(folder: Path, stem: str | None = None) -> None:
@@ -411,12 +411,12 @@ def _rights_to(source: Path, folder: Path, group: int) -> int:
 
     The folders above it count too, unless the new file is below these as well.
     """
-    about = source.stat()
-    if about.st_gid == group:
-        of_group = about.st_mode >> 3
+    status = source.stat()
+    if status.st_gid == group:
+        of_group = status.st_mode >> 3
     else:
-        of_group = about.st_mode
-    of_others = about.st_mode
+        of_group = status.st_mode
+    of_others = status.st_mode
     for above in source.parents:
         if above == folder or above in folder.parents:
             break
@@ -473,22 +473,22 @@ def make_folder(
     """
     path = Path(path)
     sources = list(like)
-    missing = [each for each in (path, *path.parents) if not each.exists()]
-    made: list[Path] = []
+    missing = [ancestor for ancestor in (path, *path.parents) if not ancestor.exists()]
+    folders: list[Path] = []
     try:
         for folder in reversed(missing):
             with suppress(FileExistsError):  # another process was quicker
                 folder.mkdir(mode=0o700)
-                made.insert(0, folder)
+                folders.insert(0, folder)
                 if not private:
                     folder.chmod(_folder_rights(folder, sources))
         if not path.is_dir():
             raise NotADirectoryError(errno.ENOTDIR, "it is a file")
     except OSError as error:
-        remove_folders(made)
+        remove_folders(folders)
         why = str(error.strerror or error).lower()
         raise type(error)(f"The folder {path} cannot be made: {why}.") from error
-    return made
+    return folders
 
 
 def _folder_rights(folder: Path, sources: Iterable[AnyPath]) -> int:

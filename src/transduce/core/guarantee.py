@@ -187,7 +187,8 @@ class Guarantee:
             "depend on the value itself"
         )
         return tuple(
-            one.replace(f", and {ALIKE}", f", {off}, and {ALIKE}") for one in self.assumptions
+            assumption.replace(f", and {ALIKE}", f", {off}, and {ALIKE}")
+            for assumption in self.assumptions
         )
 
     @property
@@ -233,7 +234,7 @@ class Guarantee:
     @property
     def grounds(self) -> str:
         """Why, in sentences: reasons, assumptions, and what a test found about them."""
-        powers = [found.power for found in (self.verdict, self.drift) if found is not None]
+        powers = [finding.power for finding in (self.verdict, self.drift) if finding is not None]
         return " ".join([*explain(self), *filter(None, powers)])
 
     @property
@@ -255,7 +256,7 @@ class Guarantee:
     def in_doubt(self) -> bool:
         """Whether it rests on rows being alike, and a test has found that they are not."""
         shifted = self.verdict is not None and self.verdict.shifted
-        alike = any(one in self.assumptions for one in (CHANCE, LATER, LATER_DRAWN))
+        alike = any(assumption in self.assumptions for assumption in (CHANCE, LATER, LATER_DRAWN))
         return self.kind == "approximate" and alike and shifted
 
     @property
@@ -291,7 +292,9 @@ class Guarantee:
             kind = "approximate"
         else:
             kind = self.kind
-        assumptions = tuple(instead if one == CHANCE else one for one in self.assumptions)
+        assumptions = tuple(
+            instead if assumption == CHANCE else assumption for assumption in self.assumptions
+        )
         return replace(self, drift=drift, kind=kind, assumptions=assumptions)
 
     def limited(self, limits: Limits) -> Guarantee:
@@ -336,7 +339,7 @@ def too_few_labels(guarantee: Guarantee, n_labels: int, least: int) -> Guarantee
     few = f"It takes at least {least} labels, and there are {n_labels}"
     reason = f"{few}: {every}."
     bounds: dict[str, Any] = {"outside": None, "wrong": None, "wrong_by_class": ()}
-    lower = next((one for one in ROUND_LEVELS if fewest_calibration(one) <= n_labels), None)
+    lower = next((level for level in ROUND_LEVELS if fewest_calibration(level) <= n_labels), None)
     return replace(
         guarantee,
         kind="none",

@@ -80,8 +80,8 @@ def random_trees(ranks: Array, number: int, *, depth: int, seed: int, fewest: in
     with config_context(
         skip_parameter_validation=True
     ):  # which would take three times as long as the trees
-        for one in random.randint(np.iinfo(np.int32).max, size=number):
-            random.seed(one)
+        for tree_seed in random.randint(np.iinfo(np.int32).max, size=number):
+            random.seed(tree_seed)
             trees.append(ExtraTreeRegressor(**settings).fit(ranks, y, check_input=False).tree_)
     return trees
 

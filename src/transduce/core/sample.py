@@ -72,9 +72,9 @@ class PartlyLabelled:
         if not X.shape:
             raise ValueError(f"X must hold one line for each row; got {type(X).__name__}.")
         if len(values) != X.shape[0]:
-            said = f"X has {X.shape[0]} rows but y has {len(values)} labels"
+            refusal = f"X has {X.shape[0]} rows but y has {len(values)} labels"
             raise ValueError(
-                f"{said}: give one label for each row, NaN or None where the answer is wanted."
+                f"{refusal}: give one label for each row, NaN or None where the answer is wanted."
             )
         missing = missing_mask(values, missing_label)
         if missing.ndim == 1:
@@ -83,9 +83,9 @@ class PartlyLabelled:
             labelled = ~np.asarray(missing.all(axis=1))
         if missing.ndim == 2 and np.any(missing.any(axis=1) == labelled):
             row = int(np.argmax(missing.any(axis=1) == labelled))
-            said = f"Row {row} has some of its labels but not all"
+            refusal = f"Row {row} has some of its labels but not all"
             raise ValueError(
-                f"{said}: a row needs all of them or none. Fit the columns one by one."
+                f"{refusal}: a row needs all of them or none. Fit the columns one by one."
             )
         if isinstance(y, pd.Series | pd.DataFrame):
             index = y.index

@@ -605,7 +605,10 @@ def text_array(values: Sequence[object]) -> AnyArray:
     >>> text_array(["a", "a\0"])
     array(['a', 'a\x00'], dtype=object)
     """
-    unfit = (isinstance(one, str) and (one[-1:] == "\0" or len(one) > LONG_TEXT) for one in values)
+    unfit = (
+        isinstance(value, str) and (value[-1:] == "\0" or len(value) > LONG_TEXT)
+        for value in values
+    )
     if not any(unfit):
         return np.array(values)
     array = np.empty(len(values), dtype=object)

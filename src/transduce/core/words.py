@@ -64,7 +64,7 @@ def flag(name: str) -> str:
 def in_shell(name: str, value: object) -> str:
     """Return an option as it is written on the command line, a list as one flag for each."""
     if isinstance(value, list):
-        return " ".join(in_shell(name, one) for one in value)
+        return " ".join(in_shell(name, item) for item in value)
     if value is None or value is True:
         return flag(name)
     text = shlex.quote(str(value))

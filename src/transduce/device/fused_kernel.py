@@ -181,11 +181,11 @@ def compare_again(X: DeviceArray, offsets: DeviceArray, nearest: DeviceArray, k:
         rows, _ = nearest[start : start + size].sort(
             dim=1
         )  # of equal scores the first row is first
-        own = torch.arange(start, start + len(rows), device=X.device)
-        exact = torch.bmm(X[rows], X[own][:, :, None])[:, :, 0]
+        own_rows = torch.arange(start, start + len(rows), device=X.device)
+        exact = torch.bmm(X[rows], X[own_rows][:, :, None])[:, :, 0]
         if offsets is not None:
             exact -= offsets[rows]
-        exact = torch.where((rows < 0) | (rows == own[:, None]), -torch.inf, exact)
+        exact = torch.where((rows < 0) | (rows == own_rows[:, None]), -torch.inf, exact)
         best = exact.sort(dim=1, descending=True, stable=True)
         scores[start : start + size] = best.values[:, :k]
         ids[start : start + size] = rows.gather(1, best.indices)[:, :k]

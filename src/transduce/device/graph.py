@@ -340,9 +340,9 @@ def smallest_pairs(
     trivial = xp.sqrt(degrees / xp.sum(degrees))
     if n > DENSE_ROWS and d < n // 3:
         return _filtered(S, trivial, d, random, report)
-    one = xp.eye(n, dtype=xp.float64, **arrays.on_device(degrees))
+    identity = xp.eye(n, dtype=xp.float64, **arrays.on_device(degrees))
     lifted = 3.0 * trivial[:, None] * trivial[None, :]
-    laplacian = one - (S @ one) + lifted
+    laplacian = identity - (S @ identity) + lifted
     values, vectors = xp.linalg.eigh(laplacian)
     values = arrays.to_numpy(values)[: min(d + 1, n - 1)]
     n_kept = whole_ties(values, d)
@@ -526,14 +526,14 @@ def grams(block: DeviceArray, image: DeviceArray) -> tuple[Array, Array]:
     xp = arrays.namespace(block)
     width = block.shape[1]
     mixed = arrays.zeros((width, width), block)
-    own = arrays.zeros((width, width), block)
+    with_itself = arrays.zeros((width, width), block)
     for part in arrays.blocks(block.shape[0], CHUNK):
         left = xp.astype(block[part, :], xp.float64)
         mixed = mixed + left.T @ xp.astype(image[part, :], xp.float64)
-        own = own + left.T @ left
+        with_itself = with_itself + left.T @ left
     mixed = arrays.to_numpy(mixed)
-    own = arrays.to_numpy(own)
-    return 0.5 * (mixed + mixed.T), 0.5 * (own + own.T)
+    with_itself = arrays.to_numpy(with_itself)
+    return 0.5 * (mixed + mixed.T), 0.5 * (with_itself + with_itself.T)
 
 
 def rayleigh_ritz(matrix: SparseRows, block: DeviceArray) -> Pairs:
@@ -541,14 +541,14 @@ def rayleigh_ritz(matrix: SparseRows, block: DeviceArray) -> Pairs:
     xp = arrays.namespace(block)
     block = block / xp.sqrt(xp.sum(block * block, axis=0))
     image = matrix @ block
-    mixed, own = grams(block, image)
+    mixed, with_itself = grams(block, image)
     with few_threads(0):  # on the host the threads of many small problems wait for each other
-        smallest = scipy.linalg.eigh(own, eigvals_only=True, subset_by_index=[0, 0])
+        smallest = scipy.linalg.eigh(with_itself, eigvals_only=True, subset_by_index=[0, 0])
         if smallest[0] < 1e-8:
             block = xp.linalg.qr(block)[0]  # columns nearly dependent: make them orthogonal first
             image = matrix @ block
-            mixed, own = grams(block, image)
-        values, turn = scipy.linalg.eigh(mixed, own)
+            mixed, with_itself = grams(block, image)
+        values, turn = scipy.linalg.eigh(mixed, with_itself)
     values = values[::-1].copy()
     leading_first = turn[:, ::-1].copy()
     turn = xp.astype(arrays.beside(leading_first, block), block.dtype)

@@ -217,8 +217,8 @@ def _triangle_inverse(factor: DeviceArray) -> DeviceArray:
     n = factor.shape[0]
     if n <= LEAF:
         xp = arrays.namespace(factor)
-        one = xp.eye(n, dtype=factor.dtype, **arrays.on_device(factor))
-        return triangular_solve(factor, one)
+        identity = xp.eye(n, dtype=factor.dtype, **arrays.on_device(factor))
+        return triangular_solve(factor, identity)
     half = n // 2
     above = _triangle_inverse(factor[:half, :half])
     below = _triangle_inverse(factor[half:, half:])

@@ -105,16 +105,16 @@ def _sweep_two(
     right = ~inner & ~whole & (slope == OWN)
     left = ~inner & ~whole & (slope == -OWN)
     rays = ~inner & ~whole & ~right & ~left
-    one = xp.ones_like(rho)
-    sign = xp.where(slope > 0.0, one, -one)
+    ones = xp.ones_like(rho)
+    sign = xp.where(slope > 0.0, ones, -ones)
     raised = height + slack
     near = sign * raised / (xp.abs(slope) + OWN)
-    far = sign * (height - slack) / xp.where(rays, xp.abs(slope) - OWN, one)
-    to_left = xp.where(inner, OWN - slope, one)
+    far = sign * (height - slack) / xp.where(rays, xp.abs(slope) - OWN, ones)
+    to_left = xp.where(inner, OWN - slope, ones)
     starts = xp.where(inner, -raised / to_left, nowhere)
     starts = xp.where(left, -raised / (2.0 * OWN), starts)
     starts = xp.where(rays, xp.maximum(near, far), starts)
-    to_right = xp.where(inner, OWN + slope, one)
+    to_right = xp.where(inner, OWN + slope, ones)
     ends = xp.where(inner, raised / to_right, nowhere)
     ends = xp.where(right, raised / (2.0 * OWN), ends)
     ends = xp.where(rays, xp.minimum(near, far), ends)
@@ -126,8 +126,8 @@ def _sweep_one(
 ) -> tuple[DeviceArray, DeviceArray, DeviceArray]:
     """Return the same for one-sided regions."""
     nowhere = xp.full_like(rho, xp.inf)
-    one = xp.ones_like(rho)
-    end = (rho + slack) / xp.where(beta == -1.0, one, 1.0 + beta)
+    ones = xp.ones_like(rho)
+    end = (rho + slack) / xp.where(beta == -1.0, ones, 1.0 + beta)
     begins = beta < -1.0
     stops = beta > -1.0
     whole = (beta == -1.0) & (rho >= -slack)
@@ -199,9 +199,9 @@ def counts_by_class(
     `inside` (l, c) says of which class each labelled row is.
     """
     xp = arrays.namespace(rho)
-    own = prediction @ xp.astype(inside, prediction.dtype).T
-    if_same = xp.abs(rho - beta * (1.0 - own))
-    if_other = xp.abs(rho - beta * (-1.0 - own))
+    own_products = prediction @ xp.astype(inside, prediction.dtype).T
+    if_same = xp.abs(rho - beta * (1.0 - own_products))
+    if_other = xp.abs(rho - beta * (-1.0 - own_products))
     sizes = xp.sum(xp.astype(inside, prediction.dtype), axis=0)
     alone = xp.any(inside & (sizes == 1.0)[None, :], axis=1)  # infinitely nonconforming
     if_other = xp.where(alone[None, :], xp.full_like(if_other, xp.inf), if_other)

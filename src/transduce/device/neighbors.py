@@ -112,15 +112,15 @@ def nearest_on_device(queries: DeviceArray, X: DeviceArray, k: int, metric: Any)
 
     Scores are cosines, or minus distances.
     """
-    own = arrays.zeros((queries.shape[0],), X, "int64") - 1
+    own_rows = arrays.zeros((queries.shape[0],), X, "int64") - 1
     if metric == "cosine":
-        return search_blocks(queries, own, X, None, k)
+        return search_blocks(queries, own_rows, X, None, k)
     n = X.shape[0]
     together = arrays.namespace(X).concat([X, queries], axis=0)
     rows, offsets = comparable(together, metric)
     query_rows = rows[n:, :]
     known_rows = rows[:n, :]
-    neighbors = search_blocks(query_rows, own, known_rows, offsets[:n], k)
+    neighbors = search_blocks(query_rows, own_rows, known_rows, offsets[:n], k)
     return in_order(neighbors.ids, -distances_to(queries, X, neighbors.ids))
 
 
@@ -159,17 +159,17 @@ def search(
     rows, offsets = comparable(X, settings.metric)
     if can_fuse(rows, k):
         approximate = settings.method == "approximate"
-        found = _search_fused(rows, offsets, k, random, approximate=approximate)
+        neighbors = _search_fused(rows, offsets, k, random, approximate=approximate)
     else:
-        own = arrays.namespace(X).arange(
+        own_rows = arrays.namespace(X).arange(
             X.shape[0], dtype=arrays.namespace(X).int64, **arrays.on_device(X)
         )
-        found = FoundNeighbors(search_blocks(rows, own, rows, offsets, k), "exact", 1.0)
+        neighbors = FoundNeighbors(search_blocks(rows, own_rows, rows, offsets, k), "exact", 1.0)
     report(0.9)
     if settings.metric == "cosine":
-        return found
-    ids = found.neighbors.ids
-    return found._replace(neighbors=in_order(ids, -distances_to(X, X, ids)))
+        return neighbors
+    ids = neighbors.neighbors.ids
+    return neighbors._replace(neighbors=in_order(ids, -distances_to(X, X, ids)))
 
 
 def _search_fused(

@@ -97,8 +97,8 @@ class OutOfFold:
         """Collect the replies of k members in all folds."""
         parts = []
         for k, (visible, _) in enumerate(folds):
-            own = [replies[k] for replies in hidden.values()]
-            answers, given = stack(own, factors.values(), problem.classes)
+            own_replies = [replies[k] for replies in hidden.values()]
+            answers, given = stack(own_replies, factors.values(), problem.classes)
             parts.append(problem.filled(answers, given, visible))
         rows = np.concatenate([fold[1] for fold in folds])
         return cls(rows, np.concatenate(parts, axis=1), problem.truth[rows])
@@ -270,8 +270,8 @@ class ErrorSize:
             return same
         z = same._features(values, spreads)
         tight = {"ftol": 1e-15, "gtol": 1e-9}
-        known = z, sizes / mean, shares
-        solution = minimize(_loss, np.zeros(3), known, jac=True, method="L-BFGS-B", options=tight)
+        columns = z, sizes / mean, shares
+        solution = minimize(_loss, np.zeros(3), columns, jac=True, method="L-BFGS-B", options=tight)
         ratios = sizes * np.exp(-z @ solution.x)
         factor = float(np.sqrt(_mean(ratios**2, shares)))
         return replace(same, coefficients=solution.x, factor=factor)
@@ -449,23 +449,23 @@ class BlendFit:
         if sample.index is not None:
             index = sample.index[sample.unlabelled]
         status: Any = "answered"
-        own: dict[str, Any] = {
+        own_settings: dict[str, Any] = {
             "values": mean,
             "standard_errors": self.standard_errors(mean, spread),
         }
         if classes is not None:
             ranked = np.sort(mean, axis=1)
             winner = mean.argmax(axis=1)
-            own = {
+            own_settings = {
                 "values": classes[winner],
                 "standard_errors": spread[np.arange(len(spread)), winner],
             }
-            own |= {
+            own_settings |= {
                 "confidence": ranked[:, -1] - ranked[:, -2],
                 "probabilities": mean,
                 "classes": classes,
             }
-            status = np.where(own["confidence"] <= 1e-9, "tied", "answered")
+            status = np.where(own_settings["confidence"] <= 1e-9, "tied", "answered")
         notes = {
             name: [message for _, message in reply.notes] for name, reply in self.replies.items()
         }
@@ -482,7 +482,7 @@ class BlendFit:
             guarantee=NO_GUARANTEE,
             index=index,
             diagnostics=diagnostics,
-            **own,
+            **own_settings,
         )
         values = mean
         if classes is not None:
@@ -508,7 +508,9 @@ class Earlier:
         """Return what it answered at the labels, out of fold at those it saw; None if unknown."""
         fit = self.fit
         old = fit.problem
-        classes: list[Any] = [[] if one.classes is None else one.classes for one in (old, problem)]
+        classes: list[Any] = [
+            [] if side.classes is None else side.classes for side in (old, problem)
+        ]
         if fit.hidden is None or not set(names) <= set(fit.replies) or not np.array_equal(*classes):
             return None
         members = [list(fit.replies).index(name) for name in names]
@@ -549,32 +551,33 @@ class Asking:
         replies = self.replies()
         problem = self.problem
         earlier = self.earlier
-        known = None
+        columns = None
         if earlier is not None and self.estimated:
-            known = earlier.out_of_fold(problem, list(replies))
-        if earlier is not None and known is not None:
+            columns = earlier.out_of_fold(problem, list(replies))
+        if earlier is not None and columns is not None:
             factors = {name: earlier.fit.factors[name] for name in replies}
         else:
             folds, hidden = self.out_of_fold(replies, random)
             replies = {name: replies[name] for name in hidden}
             factors = {
-                name: calibrate(problem, folds, replies[name], own) for name, own in hidden.items()
+                name: calibrate(problem, folds, replies[name], folds_of_member)
+                for name, folds_of_member in hidden.items()
             }
             if self.estimated and folds:
-                known = OutOfFold.of(problem, folds, hidden, factors)
+                columns = OutOfFold.of(problem, folds, hidden, factors)
         kept = np.array([given[name] for name in replies])
         if kept.sum() == 0.0:
             raise ValueError(
                 "The members left have weight 0: give weights to those that do not fail."
             )
         fitted = BlendFit(
-            problem, replies, factors, kept / kept.sum(), failed=self.failed, hidden=known
+            problem, replies, factors, kept / kept.sum(), failed=self.failed, hidden=columns
         )
-        if known is None:
+        if columns is None:
             return fitted
         _, unit = fitted.moments
-        weights = shrunk_weights(known.errors(unit), len(np.unique(known.hidden)))
-        return _with_out_of_fold(replace(fitted, weights=weights), known)
+        weights = shrunk_weights(columns.errors(unit), len(np.unique(columns.hidden)))
+        return _with_out_of_fold(replace(fitted, weights=weights), columns)
 
     def replies(self) -> dict[str, RawPrediction]:
         """Return what the members answer at the unlabelled rows; leave out those that fail."""
@@ -628,7 +631,9 @@ class Asking:
             self.problem.classes is None or _has_probabilities(reply) for reply in replies.values()
         ]
         needed = [
-            name for name, known in zip(replies, sure, strict=True) if self.estimated or not known
+            name
+            for name, is_sure in zip(replies, sure, strict=True)
+            if self.estimated or not is_sure
         ]
         results: dict[str, Any] = {}
         if len(self.problem.labels) < MIN_LABELS or not needed:
@@ -676,8 +681,8 @@ def _with_out_of_fold(fitted: BlendFit, hidden: OutOfFold) -> BlendFit:
     """Return the fit with its out-of-fold answers and, for numbers, the size of its errors."""
     problem = fitted.problem
     names = [*fitted.replies, "blend"]
-    every = np.ones(hidden.answers.shape[:2], dtype=bool)
-    blend, spread = fitted.mean(hidden.answers, every)
+    all_rows = np.ones(hidden.answers.shape[:2], dtype=bool)
+    blend, spread = fitted.mean(hidden.answers, all_rows)
     if problem.classes is not None:
         rows, shares = hidden.by_row(blend)
         fitted = replace(fitted, power=fit_power(shares, problem.codes[rows]))

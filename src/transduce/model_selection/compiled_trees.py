@@ -290,8 +290,8 @@ def grow(bins, features, rows, sums, most_leaves, growth, state):  # type: ignor
     order = rows.copy()
     spare = np.empty_like(rows)
     ends[0, 1] = len(rows)
-    found = _search(bins, order, sums, totals[0], scratch, growth, state)
-    gains[0], split_by[0], cuts[0] = found
+    cut = _search(bins, order, sums, totals[0], scratch, growth, state)
+    gains[0], split_by[0], cuts[0] = cut
     n_leaves = 1
     leaf = 0
     while n_leaves < most:
@@ -314,8 +314,8 @@ def grow(bins, features, rows, sums, most_leaves, growth, state):  # type: ignor
         ends[n_leaves, 1] = stop
         for side in (leaf, n_leaves):
             rows_of_side = order[ends[side, 0] : ends[side, 1]]
-            found = _search(bins, rows_of_side, sums, totals[side], scratch, growth, state)
-            gains[side], split_by[side], cuts[side] = found
+            cut = _search(bins, rows_of_side, sums, totals[side], scratch, growth, state)
+            gains[side], split_by[side], cuts[side] = cut
         n_leaves += 1
     leaves = np.zeros(len(bins[0]), np.int64)  # rows that took no part count as of the first
     for number in range(n_leaves):

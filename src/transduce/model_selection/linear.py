@@ -394,9 +394,9 @@ def _is_exact(X: Array, y: Array, features: AnyArray) -> bool:
     Most tables need a few of the labels to tell.
     """
     tolerance = EXACT * float(np.std(y))
-    some = len(features) + ROWS_TRIED
-    if len(y) > 2 * some:
-        places = np.linspace(0, len(y) - 1, some).round().astype(int)
+    possible = len(features) + ROWS_TRIED
+    if len(y) > 2 * possible:
+        places = np.linspace(0, len(y) - 1, possible).round().astype(int)
         line = least_squares(X[places], y[places], features)
         if np.abs(line.at(X[places]) - y[places]).max() > tolerance:
             return False

@@ -125,9 +125,9 @@ class Method:
     def why_too_large(self, case: Case) -> str:
         """Return why it is left out of a large table, "" if it is not."""
         sizes = {"labels": case.n_labels, "rows": case.n_rows, "features": case.n_features}
-        for what, most in self.most.items():
-            if sizes[what] > most:
-                return f"{sizes[what]:,} {what} are more than {most:,}"
+        for quantity, most in self.most.items():
+            if sizes[quantity] > most:
+                return f"{sizes[quantity]:,} {quantity} are more than {most:,}"
         return ""
 
 

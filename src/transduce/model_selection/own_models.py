@@ -45,14 +45,14 @@ def imported(name: str) -> Any:
     if on_command_line() and os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     try:
-        found = getattr(import_module(place), word)
-        found = found() if isinstance(found, type) else found
+        estimator = getattr(import_module(place), word)
+        estimator = estimator() if isinstance(estimator, type) else estimator
     except Exception as error:  # the module may raise anything
         raise ValueError(
             f"{option('method', name)} cannot be imported ({type(error).__name__}: "
             f"{in_a_sentence(error)})."
         ) from error
-    return checked(found)
+    return checked(estimator)
 
 
 def checked(estimator: Any) -> Any:
@@ -166,8 +166,8 @@ class OwnModel(Pipeline):
                     f"; with {option('features', 'encoded')} it gets numbers only, none of them "
                     "missing"
                 )
-            said = in_a_sentence(error).rstrip(".")
-            raise ValueError(f"{called(self)} cannot {what}: {said}{hint}.") from error
+            reason = in_a_sentence(error).rstrip(".")
+            raise ValueError(f"{called(self)} cannot {what}: {reason}{hint}.") from error
 
     def fit(self, X: Rows, y: Labels = None, **params: Any) -> Self:
         """Fit the estimator to its features."""
@@ -236,7 +236,9 @@ def _settings(estimator: Any) -> dict[str, Any]:
     usual = inspect.signature(type(estimator)).parameters
     settings = estimator.get_params(deep=False)
     return {
-        k: one for k, one in settings.items() if k not in usual or not _same(one, usual[k].default)
+        name: setting
+        for name, setting in settings.items()
+        if name not in usual or not _same(setting, usual[name].default)
     }
 
 
@@ -250,9 +252,10 @@ def as_code(value: object) -> str:
         inside = ", ".join(map(as_code, value))
         return f"[{inside}]" if isinstance(value, list) else f"({inside}{',' * (len(value) == 1)})"
     if isinstance(value, dict):
-        return f"{{{', '.join(f'{key!r}: {as_code(one)}' for key, one in value.items())}}}"
+        pairs = [f"{key!r}: {as_code(item)}" for key, item in value.items()]
+        return f"{{{', '.join(pairs)}}}"
     if hasattr(value, "fit") and not isinstance(value, type):
-        words = ", ".join(f"{name}={as_code(one)}" for name, one in _settings(value).items())
+        words = ", ".join(f"{name}={as_code(item)}" for name, item in _settings(value).items())
         return f"{type(value).__name__}({words})"
     return repr(value.tolist() if isinstance(value, np.ndarray | np.generic) else value)
 
@@ -263,11 +266,8 @@ def import_lines(value: object) -> list[str]:
     These are its classes, from where users import them.
     """
     if isinstance(value, list | tuple | dict):
-        if isinstance(value, dict):
-            every = value.values()
-        else:
-            every = value
-        return sorted({line for one in every for line in import_lines(one)})
+        values = value.values() if isinstance(value, dict) else value
+        return sorted({line for item in values for line in import_lines(item)})
     if not hasattr(value, "fit") or isinstance(value, type):
         return []
     kind = type(value)
@@ -306,12 +306,12 @@ def of_stored(code: str) -> Any:
     def build(node: Any) -> Any:
         match node:
             case ast.List(items) | ast.Tuple(items):
-                parts = [build(one) for one in items]
+                parts = [build(item) for item in items]
                 if isinstance(node, ast.List):
                     return parts
                 return tuple(parts)
             case ast.Call(ast.Name(word), [], words) if homes.get(word, "").startswith(SAFE):
-                settings = {str(one.arg): build(one.value) for one in words}
+                settings = {str(item.arg): build(item.value) for item in words}
                 kind = getattr(import_module(homes[word]), word)
                 if issubclass(kind, BaseEstimator) and not set(AT_FILES) & set(settings):
                     return kind(**settings)

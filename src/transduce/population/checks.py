@@ -234,9 +234,9 @@ class MarkedRows:
         expected = []
         for stratum, more in zip(self.strata, added, strict=True):
             expected.append(more * stratum.n_marked / max(stratum.n_drawn, 1))
-        found = whole_parts(expected)
+        counts = whole_parts(expected)
         strata = []
-        for stratum, more, marked in zip(self.strata, added, found, strict=True):
+        for stratum, more, marked in zip(self.strata, added, counts, strict=True):
             n_drawn = stratum.n_drawn + more
             n_marked = min(n_drawn, stratum.n_marked + marked)
             strata.append(Stratum(stratum.n_rows, n_drawn, n_marked))

@@ -292,8 +292,8 @@ class BoundedColumn:
     def mean(self, confidence: float) -> Estimate:
         """Return the mean, with an exact interval."""
         low, high = self.bounds
-        nothing = np.zeros(len(self.rows))
-        ends_alone = self._interval(confidence, self.bounds, nothing)
+        zeros = np.zeros(len(self.rows))
+        ends_alone = self._interval(confidence, self.bounds, zeros)
         ends = ends_alone
         if np.any(self.column.predictions):
             predictions = np.clip(self.column.predictions, low, high)

@@ -226,7 +226,7 @@ class SplitSearch:
         marked = cells.starts(0)
         of_first = self._drawn(0, marked)
         n_totals = len(of_others)
-        none = self._none_undivided(cells, n_totals)
+        undivided = self._none_undivided(cells, n_totals)
         # The largest total of the others that each number of the first stratum leaves possible, by
         # bisection for all of them at once: the probability falls as the total rises.
         impossible = np.full(len(marked), n_totals)
@@ -234,13 +234,13 @@ class SplitSearch:
         while np.any(impossible - possible > 1):
             middle = np.clip((possible + impossible) // 2, 0, n_totals - 1)
             probability = np.einsum("kx,kx->k", of_first, of_others[middle])
-            probability += none[np.arange(len(marked)) + middle]
+            probability += undivided[np.arange(len(marked)) + middle]
             open_cells = impossible - possible > 1
             accepted = probability > self.level
             possible = np.where(open_cells & accepted, middle, possible)
             impossible = np.where(open_cells & ~accepted, middle, impossible)
         if self.undivided is not None:
-            possible = self._without_none(cells, possible, of_first, of_others, none)
+            possible = self._without_none(cells, possible, of_first, of_others, undivided)
         is_possible = possible >= 0
         if not is_possible.any():
             # Not even the fewest marked rows are likely; the limits alone then bound the total.

@@ -183,10 +183,10 @@ def _refuse_one_probability(
     if question.tolerance is not None or _is_numeric(truth) or not holds_fractions(predicted):
         return
     amounts = predicted.dropna().to_numpy(dtype=float)
-    found = truth.dropna().iloc[0]
+    first_label = truth.dropna().iloc[0]
     raise ValueError(
         f"Column {question.predictions[0]!r} holds numbers such as {amounts[0]:g}, but the checks "
-        f"in {question.target!r} are classes such as {quoted(found)}: name the column of the "
+        f"in {question.target!r} are classes such as {quoted(first_label)}: name the column of the "
         "predicted class, or one column of probabilities for each class."
     )
 
@@ -207,15 +207,15 @@ def holds_fractions(column: pd.Series) -> bool:
 def _names_that_differ(predicted: AnyArray, truth: AnyArray, question: AuditQuestion) -> list[str]:
     """Return a note on classes that were found and never predicted: perhaps other names."""
     predicted_classes = set(pd.unique(predicted)) - {None}
-    found = pd.Series(truth).dropna().value_counts()
-    strange = [name for name in found.index if name not in predicted_classes]
+    counts = pd.Series(truth).dropna().value_counts()
+    strange = [name for name in counts.index if name not in predicted_classes]
     if not strange:
         return []
     examples = ", ".join(map(quoted, strange[:MOST_NAMED]))
-    never_found = sorted(predicted_classes - set(found.index), key=str)
+    never_found = sorted(predicted_classes - set(counts.index), key=str)
     message = (
         f"Found in {question.target!r}, and predicted nowhere: {examples} "
-        f"({counted(int(found[strange].sum()), 'check')}, which count as wrong)."
+        f"({counted(int(counts[strange].sum()), 'check')}, which count as wrong)."
     )
     if never_found:
         names = ", ".join(map(quoted, never_found[:MOST_NAMED]))
@@ -404,17 +404,17 @@ def join_checks(
     places = pd.Series(np.arange(len(checks)), index=check_keys)
     matched = keys.map(places).to_numpy(dtype=float)
     rows = np.flatnonzero(~np.isnan(matched))
-    found = matched[rows].astype(np.int64)
+    matched_places = matched[rows].astype(np.int64)
     unmatched = check_keys[~check_keys.isin(set(keys))]
-    if len(found) == 0:
+    if len(matched_places) == 0:
         raise ValueError(
             f"No {id!r} of the checks is in the table: {quoted(check_keys.iloc[0])} and "
             f"{quoted(keys.iloc[0])} are examples of each."
         )
     joined = frame.copy(deep=False)
-    notes.append(f"{counted(len(found), 'check')} matched by {id!r}.")
+    notes.append(f"{counted(len(matched_places), 'check')} matched by {id!r}.")
     for name, column in labels.items():
-        cells = column.astype(object).to_numpy()[found]
+        cells = column.astype(object).to_numpy()[matched_places]
         joined[name], n_replaced = _replace_cells(frame, name, rows, cells)
         if n_replaced:
             notes.append(

@@ -49,11 +49,13 @@ class PanelCommand(TyperCommand):
         panels: dict[str, list[tuple[str, str]]] = {
             panel: [] for panel in ("Arguments", *PANELS, "Options")
         }
-        for one in self.get_params(ctx):
-            record = one.get_help_record(ctx)
-            panel = getattr(one, "rich_help_panel", None) or "Options"
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            panel = getattr(parameter, "rich_help_panel", None) or "Options"
             if record is not None:
-                panels["Arguments" if one.param_type_name == "argument" else panel].append(record)
+                panels["Arguments" if parameter.param_type_name == "argument" else panel].append(
+                    record
+                )
         for panel, records in panels.items():
             if records:
                 with formatter.section(panel):
@@ -691,14 +693,14 @@ def label(  # noqa: PLR0913
         if by:
             numbers["sample"] = SampleRequest(tuple(by), number)
         settings = SessionSettings(task=task, labels_by_class=labels_by_class, **numbers)
-        what: dict[str, Any] = {
+        description: dict[str, Any] = {
             "show": _parted(show),
             "classes": _parted(classes),
             "wanted": wanted,
             "predictions": predictions or (),
         }
         page: dict[str, Any] = {"port": port, "browser": not no_browser, "say": say}
-        run_label(table, target, settings=settings, demo=demo, **what, **page)
+        run_label(table, target, settings=settings, demo=demo, **description, **page)
 
 
 def _parted(words: str | None) -> list[str]:

@@ -317,14 +317,14 @@ class LaterAnswers:
 
     def as_json(self, fitted: FittedFill) -> dict[str, Any]:
         """Return what there is to say, for JSON."""
-        about = {
+        account = {
             "target": fitted.reading.name,
             "task": fitted.reading.task,
             "counts": self.counts,
             "notes": self.notes,
             "values": _why_different(fitted),
         }
-        return summarize_later(about, self.guarantees, self.compared)
+        return summarize_later(account, self.guarantees, self.compared)
 
     def lines(self, fitted: FittedFill, *, quiet: bool) -> list[str]:
         """Return what there is to say, line by line."""
@@ -773,12 +773,15 @@ def write_example(path: Path, *, force: bool) -> None:
 
 def list_methods() -> None:
     """Print the methods, with the papers they come from."""
-    own = (
+    own_estimator = (
         "MODULE:NAME",
         "A scikit-learn estimator of your own; names with commas are blended.",
         "you",
     )
-    lines = [*((method.name, method.says, method.paper) for method in METHODS.values()), own]
+    lines = [
+        *((method.name, method.says, method.paper) for method in METHODS.values()),
+        own_estimator,
+    ]
     show_table(pd.DataFrame(lines, columns=["method", "what it does", "from"]))
 
 
@@ -850,20 +853,20 @@ def compare_with_truth(filled: FillResult, truth: pd.Series) -> str:
     bound = filled.guarantee.outside
     true = truth.to_numpy()[answer.rows]
     inside = answer.contains(true)
-    what = "intervals"
+    regions = "intervals"
     if filled.task == "regression":
         share = 1.0 - float(((true - answer.values) ** 2).mean() / true.var())
         right = f"The values explain {100 * share:.0f} % of the variance of the hidden labels."
     else:
-        what = "sets"
+        regions = "sets"
         right = f"{100 * float((true == answer.values).mean()):.1f} % of the predictions are right."
     average = (
         f"at least {percent(filled.confidence)} on average over many such tables, and less in some"
     )
     n_outside = int((~inside).sum())
     observed = f"{100 * (1 - n_outside / len(true)):.1f} % of the hidden labels"
-    lines = [f"Inside their {what}: {observed}. Guaranteed: {average}."]
+    lines = [f"Inside their {regions}: {observed}. Guaranteed: {average}."]
     if bound is not None:
         most = f"at most {bound.at_most} of {len(true)}, with {percent(filled.certainty)} certainty"
-        lines.append(f"Outside their {what}: {n_outside}. Guaranteed: {most}.")
+        lines.append(f"Outside their {regions}: {n_outside}. Guaranteed: {most}.")
     return "\n".join([*lines, right])

@@ -237,9 +237,9 @@ def guarantee_lines(guarantee: Guarantee) -> list[str]:
 
 def more_on_guarantee(guarantee: Guarantee) -> list[str]:
     """Return what else there is to say of a guarantee, sentence by sentence."""
-    said = " ".join(guarantee_lines(guarantee))
+    printed = " ".join(guarantee_lines(guarantee))
     sentences = [*guarantee.sentences, *guarantee.grounds_in_short]
-    return [sentence for sentence in sentences if sentence not in said]
+    return [sentence for sentence in sentences if sentence not in printed]
 
 
 def tell_if_any(text: str, *, err: bool = False) -> None:
@@ -275,12 +275,12 @@ def how_good(result: FillResult) -> str:
     hidden = ", ".join(filter(None, ["At labels that were hidden", result.diagnosis.measured_at]))
     unknown = why_not_known(result.diagnosis.drawn, result.fit.compared, result.guarantee)
     if unknown:
-        found = f"How good the predictions are is not known. {unknown}"
-        return " ".join(filter(None, [found, suspects]))
-    said = (
+        sentence = f"How good the predictions are is not known. {unknown}"
+        return " ".join(filter(None, [sentence, suspects]))
+    spread = (
         f"{hidden}, the predictions are {quality.large}{unit}; {quality.small}{quality.explained}."
     )
-    return " ".join(filter(None, [said, quality.judged, suspects]))
+    return " ".join(filter(None, [spread, quality.judged, suspects]))
 
 
 def show_preview(result: FillResult, n_rows: int = 5, *, err: bool = False) -> None:
@@ -376,10 +376,10 @@ def called(member: str) -> str:
 def show_choice(choice: MethodChoice, shown: pd.DataFrame, notes: list[str], caution: str) -> None:
     """Print how methods compare, in numbers that people can read, the verdict, and a caution."""
     if choice.task == "regression":
-        what = "numbers"
+        labels_are = "numbers"
     else:
-        what = "classes"
-    tell(f"{choice.n_labels:,} labels ({what}), each predicted by fits that did not see it.")
+        labels_are = "classes"
+    tell(f"{choice.n_labels:,} labels ({labels_are}), each predicted by fits that did not see it.")
     for note in notes:
         tell(f"- {note}")
     show_table(shown)

@@ -69,13 +69,13 @@ def answer_questions(
         Whether all intervals are to hold together with this level (Bonferroni).
     """
     level = check_share("level", level)
-    asked = [one for question in questions for one in _each_class(column, question)]
+    asked = [single for question in questions for single in _each_class(column, question)]
     answered = [_answer(column, question, level) for question in asked]
     n_lines = sum(len(answer.frame) for answer in answered)
     if not joint or n_lines < 2:
         return answered
-    each = 1.0 - (1.0 - level) / n_lines
-    return [_answer(column, question, each) for question in asked]
+    level_of_each = 1.0 - (1.0 - level) / n_lines
+    return [_answer(column, question, level_of_each) for question in asked]
 
 
 def estimate_of(
@@ -122,7 +122,7 @@ def _each_class(column: PredictedColumn, question: Question) -> list[Question]:
             "between 2 and 5'."
         )
     classes, counts = np.unique(column.target.known.astype(str), return_counts=True)
-    by_name = {str(known): known for known in column.target.known.tolist()}
+    by_name = {str(label): label for label in column.target.known.tolist()}
     order = np.argsort(-counts, kind="stable")
     return [replace(question, of=by_name[classes[place]]) for place in order]
 
@@ -267,11 +267,11 @@ def find_class(column: PredictedColumn, label: Any) -> Any:
     classes = pd.unique(column.target.known).tolist()
     if label in classes:
         return label
-    by_name = {_plain_name(known): known for known in classes}
+    by_name = {_plain_name(name): name for name in classes}
     if _plain_name(label) in by_name:
         return by_name[_plain_name(label)]
-    known = ", ".join(sorted(by_name)[:10])
-    raise OptionError(f"No label is {quoted(label)}; classes are {known}.")
+    listed = ", ".join(sorted(by_name)[:10])
+    raise OptionError(f"No label is {quoted(label)}; classes are {listed}.")
 
 
 def _plain_name(label: Any) -> str:
@@ -330,7 +330,7 @@ def _differences(
 
 def _find_group(names: list[Any], name: Any) -> Any:
     """Return the group that is meant, also where a number was written as text."""
-    by_name = {str(known): known for known in names}
+    by_name = {str(group): group for group in names}
     if name in names:
         return name
     if str(name) in by_name:
@@ -341,16 +341,16 @@ def _find_group(names: list[Any], name: Any) -> Any:
 def _regression(column: PredictedColumn, question: Question, how: dict[str, Any]) -> pd.DataFrame:
     """Return the coefficients of a regression with the column on either side."""
     values, predictions = column.values_and_predictions()
-    known = None
+    regressors = None
     if question.regressors:
-        known = read_regressors(column.frame, question.regressors)
+        regressors = read_regressors(column.frame, question.regressors)
     logistic = not column.is_numeric
     outcome = None
     if question.outcome is not None:
         outcome = read_outcome(column.frame, question.outcome)
         logistic = bool(np.isin(outcome, (0.0, 1.0)).all())
     frame = population.estimate_regression(
-        values, known, predictions, outcome=outcome, logistic=logistic, **how
+        values, regressors, predictions, outcome=outcome, logistic=logistic, **how
     )
     if question.outcome is None:
         return frame

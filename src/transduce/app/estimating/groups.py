@@ -25,8 +25,8 @@ def check_column(frame: Columns, name: ColumnName) -> None:
     if isinstance(name, list | set | dict):
         raise OptionError(f"Name one column; got {quoted(name)}. Ask once for each.")
     if name not in frame.columns:
-        known = ", ".join(map(str, list(frame.columns)[:20]))
-        raise OptionError(f"There is no column {quoted(name)}; there are {known}.")
+        listed = ", ".join(map(str, list(frame.columns)[:20]))
+        raise OptionError(f"There is no column {quoted(name)}; there are {listed}.")
 
 
 @dataclass(frozen=True, eq=False)

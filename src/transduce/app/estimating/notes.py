@@ -56,10 +56,10 @@ def add_notes(
     """Return estimates with a column ``note``: a sentence, or nothing."""
     hinges: dict[Any, AnyArray] = {}
     if question.what == "regression" and question.outcome is None:
-        known = read_regressors(column.frame, question.regressors)
+        regressors = read_regressors(column.frame, question.regressors)
         values, predictions = column.values_and_predictions()
         hinges = hinges_of_regression(
-            values, known, predictions, logistic=not column.is_numeric, sample=column.sample
+            values, regressors, predictions, logistic=not column.is_numeric, sample=column.sample
         )
     skewness = 0.0
     if column.is_numeric and question.what in MOVED_BY_ONE_VALUE:

@@ -113,7 +113,7 @@ class PredictedColumn:
 
     def indicator(self, label: Any) -> Array:
         """Return 1 where a row is of a class, 0 where of another, NaN where it is unknown."""
-        is_of_class = np.array([known == label for known in self.target.labels.tolist()])
+        is_of_class = np.array([value == label for value in self.target.labels.tolist()])
         return np.where(self.target.missing, np.nan, is_of_class.astype(float))
 
     def probabilities(self, label: Any) -> Array | None:

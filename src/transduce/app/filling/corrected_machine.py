@@ -86,8 +86,8 @@ class CorrectedMachine:
         corrected = self.corrected.answer_.shifted(self.predictions)
         answer = corrected if self.chosen is self.corrected else plain
         further = tuple(
-            replace(one, regions=self._join(one.regions, other.regions))
-            for one, other in zip(plain.further, corrected.further, strict=True)
+            replace(plain_level, regions=self._join(plain_level.regions, corrected_level.regions))
+            for plain_level, corrected_level in zip(plain.further, corrected.further, strict=True)
         )
         regions = self._join(plain.regions, corrected.regions)
         return replace(answer, regions=regions, further=further)
@@ -106,8 +106,8 @@ class CorrectedMachine:
         plain = self.plain.predict_region(X, confidence=confidence)
         corrected = self.corrected.predict_region(X, confidence=confidence)
         return [
-            self._join(one, other.shifted(self.predictions))
-            for one, other in zip(plain, corrected, strict=True)
+            self._join(plain_region, corrected_region.shifted(self.predictions))
+            for plain_region, corrected_region in zip(plain, corrected, strict=True)
         ]
 
     def _join(self, plain: Regions, corrected: Regions) -> Regions:

@@ -112,10 +112,10 @@ class Diagnosis:
         seconds = {name: fit.seconds}
         left_out = dict(fit.left_out)
         if isinstance(fit.values_model, TransductiveBlend):
-            about = fit.values_model.answer_.diagnostics
+            diagnostics = fit.values_model.answer_.diagnostics
             weights = dict(fit.values_model.weights_)
-            seconds = about["seconds"]
-            left_out = {**about["left out"], **fit.left_out}
+            seconds = diagnostics["seconds"]
+            left_out = {**diagnostics["left out"], **fit.left_out}
         scores = self._hidden.scores
         lines: list[tuple[str, float, float, float, str]] = [
             (name, weights[name], scores.get(name, np.nan), seconds[name], "") for name in weights
@@ -322,9 +322,9 @@ class Diagnosis:
     def next_labels(self, answer: Answer) -> NextLabels:
         """Return what to label next, given the answers as they are shown."""
         fit = self.fit
-        about = "errors"
+        what_shrinks = "errors"
         if fit.target.task == "regression":
-            about = "intervals"
+            what_shrinks = "intervals"
         with stage("what to label next"):
             rows: list[int] = self._try(
                 "What to label next",
@@ -333,7 +333,7 @@ class Diagnosis:
                 ),
                 [],
             )
-            return NextLabels(tuple(rows), self.gain, about)
+            return NextLabels(tuple(rows), self.gain, what_shrinks)
 
 
 def _about_shares(compared: SharesCompared, classes: AnyArray) -> str:

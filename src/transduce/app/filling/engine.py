@@ -162,8 +162,8 @@ def fill_targets(table: Any, targets: Sequence[ColumnName], options: Options) ->
         other_tasks = set(tasks.values()) - {tasks[name]}
         unsuited = {
             word: DEFAULTS[word]
-            for word, about in OPTIONS.items()
-            if about.kind.task in other_tasks
+            for word, described in OPTIONS.items()
+            if described.kind.task in other_tasks
         }
         suited = replace(options, ignore=[*options.ignore, *others], **unsuited)
         result = fill_table(table, name, suited)
@@ -628,12 +628,14 @@ def _read_extremes(labels: Target, scans: list[PartScan]) -> Target:
     cells: list[Any] = []
     if labels.task == "regression":
         cells = [cell for scan in scans for cell in scan.cells]
-    every = labels.read(pd.DataFrame({labels.name: pd.Series(cells, dtype=object).infer_objects()}))
-    numbers = every.known.astype(float)
+    labels_of_table = labels.read(
+        pd.DataFrame({labels.name: pd.Series(cells, dtype=object).infer_objects()})
+    )
+    numbers = labels_of_table.known.astype(float)
     numbers = numbers[np.isfinite(numbers)]
     if len(numbers):
         numbers = np.array([numbers.min(), numbers.max()])
-    return replace(every, labels=numbers, missing=np.zeros(len(numbers), dtype=bool))
+    return replace(labels_of_table, labels=numbers, missing=np.zeros(len(numbers), dtype=bool))
 
 
 def _labels_of_sample(

@@ -34,9 +34,9 @@ def read_features(rows: FrameSource, options: Options) -> Features:
     features.columns.loc[is_target, "n_missing"] = int(target.missing.sum())
     features = replace(features, notes=[*notes_on(left_out), *features.notes])
     if features.matrix.shape[1] == 0:
-        nothing = (
+        refusal = (
             f"No column except {target.name!r} varies from row to row: "
             "there is nothing to learn from."
         )
-        raise ValueError(" ".join([nothing, *map(str, features.notes)]))
+        raise ValueError(" ".join([refusal, *map(str, features.notes)]))
     return features

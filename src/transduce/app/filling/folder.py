@@ -116,9 +116,11 @@ class _FileSource(PartSource):
         results: list[Any] = [None] * len(items)
         shared = (work, self.files, self.batch_rows)
         with stage(doing) as report:
-            for done, (number, result) in enumerate(self.runner.map(_work, shared, todo), start=1):
+            for n_done, (number, result) in enumerate(
+                self.runner.map(_work, shared, todo), start=1
+            ):
                 results[number] = result
-                report(done / len(todo))
+                report(n_done / len(todo))
         return results
 
     def name_row(self, part: int, row: int) -> str:
@@ -157,8 +159,8 @@ class _FileSource(PartSource):
 def _work(shared: tuple[Work, PartFiles, int], item: tuple[Part, Any]) -> tuple[int, Any]:
     """Do some work on the rows of a part."""
     work, files, batch_rows = shared
-    part, about = item
-    return part.number, work(about, map(files.frame_of, files.batches(part, batch_rows)))
+    part, account = item
+    return part.number, work(account, map(files.frame_of, files.batches(part, batch_rows)))
 
 
 class _HashedFile:
@@ -224,11 +226,11 @@ def _write(
         with closing(writer):
             for batch in files.batches(part, batch_rows):
                 frame = files.frame_of(batch)
-                some = None
+                first_rows = None
                 if sampled is not None:  # the sampled rows of the batch, counted from its start
                     mine = np.flatnonzero((sampled[0] >= start) & (sampled[0] < start + len(frame)))
-                    some = sampled[0][mine] - start, sampled[1].iloc[mine]
-                new = sources.columns_of_part(fitted, frame, some)
+                    first_rows = sampled[0][mine] - start, sampled[1].iloc[mine]
+                new = sources.columns_of_part(fitted, frame, first_rows)
                 is_text = files.kind != "parquet"
                 writer.write(batch, fitted.columns_for_file(new) if is_text else new)
                 counts.update(new[f"{target}_status"].value_counts().to_dict())
@@ -386,11 +388,11 @@ def _open_source(
     manifest.check_strangers([part_file(part, files) for part in files.parts], ENDINGS[kind])
     if manifest.earlier is None:
         manifest.save()
-    about: dict[str, Any] = {"name": table, "flags": {"out": f"{folder}".rstrip("/") + "/"}}
-    about |= {"prefer": usual_sign(files.delimiter), "words": files.kind in ("csv", "tsv")}
-    about |= {"pictures": os.path.commonpath([path.resolve().parent for path in files.files])}
+    account: dict[str, Any] = {"name": table, "flags": {"out": f"{folder}".rstrip("/") + "/"}}
+    account |= {"prefer": usual_sign(files.delimiter), "words": files.kind in ("csv", "tsv")}
+    account |= {"pictures": os.path.commonpath([path.resolve().parent for path in files.files])}
     batch_rows = _batch_rows(files, memory, runner)
-    return _FileSource(folder, files, runner, batch_rows, parts=files.parts, **about)
+    return _FileSource(folder, files, runner, batch_rows, parts=files.parts, **account)
 
 
 def _answer(sample: FillResult, source: _FileSource, manifest: Manifest) -> FillResult:

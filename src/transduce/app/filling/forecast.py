@@ -134,7 +134,10 @@ def settle(guarantee: Guarantee, labels: Target) -> Guarantee:
 
 def map_guarantees(forecast: GuaranteeForecast, change: Any) -> GuaranteeForecast:
     """Return a forecast with each of its guarantees changed."""
-    changed = [replace(one, guarantee=change(one.guarantee)) for one in forecast.contingencies]
+    changed = [
+        replace(contingency, guarantee=change(contingency.guarantee))
+        for contingency in forecast.contingencies
+    ]
     guarantee = change(forecast.guarantee)
     return replace(forecast, guarantee=guarantee, contingencies=tuple(changed))
 
@@ -199,17 +202,18 @@ def as_interval(guarantee: Guarantee) -> Guarantee:
 
     What it says about later rows is left out.
     """
-    reasons = tuple(one for one in guarantee.reasons if one != NOT_FOR_LATER)
-    about = "interval" if guarantee.about == "region" else guarantee.about
-    return replace(guarantee, about=about, reasons=reasons)
+    reasons = tuple(reason for reason in guarantee.reasons if reason != NOT_FOR_LATER)
+    region = "interval" if guarantee.about == "region" else guarantee.about
+    return replace(guarantee, about=region, reasons=reasons)
 
 
 def chosen_by_class(guarantee: Guarantee) -> Guarantee:
     """Return the guarantee of sets within each class, for labels chosen by their class."""
-    others = [one for one in guarantee.assumptions if one not in (CHANCE, SEEN)]
-    if guarantee.kind == "none":
-        assumptions = ()
-    else:
+    others = [
+        assumption for assumption in guarantee.assumptions if assumption not in (CHANCE, SEEN)
+    ]
+    assumptions: tuple[str, ...] = ()
+    if guarantee.kind != "none":
         assumptions = (BY_CLASS, SEEN, *others)
     return replace(guarantee, assumptions=assumptions, any_class=False)
 
@@ -224,7 +228,7 @@ def _if_rows_differ(problem: Problem, options: Options, guarantee: Guarantee) ->
         return [Contingency(SHIFTED, roughly(guarantee))]
     bound = design.bind(~problem.sample.labelled)
     reweighed = _forecast_held_out(problem, options, bound)
-    uneven = [one for one in reweighed.contingencies if one.event == UNEVEN]
+    uneven = [contingency for contingency in reweighed.contingencies if contingency.event == UNEVEN]
     return [Contingency(SHIFTED, reweighed.guarantee), *uneven]
 
 
@@ -251,10 +255,10 @@ def _forecast_sampled(source: FrameSource, options: Options) -> GuaranteeForecas
     roles = draw(source.scan(target, options), target, options)
     inside, held = source.take(roles, target, options)
     settled = options.for_labels(inside.labels, held.labels)
-    own = options_of_sample(inside.labels, settled)
-    design = own.design.bind(inside.labels.missing, inside.frame)
+    sample_options = options_of_sample(inside.labels, settled)
+    design = sample_options.design.bind(inside.labels.missing, inside.frame)
     known = classes_of_sample(inside.labels, held.labels, options)
-    rows = forecast_rows(inside.labels, own, design, known=known)
+    rows = forecast_rows(inside.labels, sample_options, design, known=known)
     others = _table_of_others(inside.labels, held.labels, options, roles)
     level = options.level
     certainty = float(options.certainty)
@@ -272,7 +276,10 @@ def _forecast_sampled(source: FrameSource, options: Options) -> GuaranteeForecas
             return replace(rest, outside=None)
         return join_guarantees(sample, rest, bound, None)
 
-    joined = [replace(one, guarantee=join(one.guarantee, one.event)) for one in rows.contingencies]
+    joined = [
+        replace(contingency, guarantee=join(contingency.guarantee, contingency.event))
+        for contingency in rows.contingencies
+    ]
     return GuaranteeForecast(join(rows.guarantee, ""), contingencies=tuple(joined))
 
 

@@ -160,19 +160,19 @@ class PredictedClasses(ClassifierMixin, BaseEstimator):
         labels = np.asarray(y)
         self.classes_, codes = np.unique(labels, return_inverse=True)
         rows = self._find(X)
-        own = self._codes_of_predicted(rows, codes)
+        own_codes = self._codes_of_predicted(rows, codes)
         n_classes = len(self.classes_)
         shares = np.bincount(codes, minlength=n_classes) / len(codes)
-        has_class = own[rows] >= 0
-        n_right = int(np.sum(own[rows][has_class] == codes[has_class]))
+        has_class = own_codes[rows] >= 0
+        n_right = int(np.sum(own_codes[rows][has_class] == codes[has_class]))
         right = (n_right + 1.0) / (int(has_class.sum()) + 2.0)
-        prior = np.tile(shares, (len(own), 1))
-        for key in np.flatnonzero(own >= 0):
+        prior = np.tile(shares, (len(own_codes), 1))
+        for key in np.flatnonzero(own_codes >= 0):
             others = shares.copy()
-            others[own[key]] = 0.0
+            others[own_codes[key]] = 0.0
             prior[key] = (1.0 - right) * others / max(float(others.sum()), 1e-12)
-            prior[key, own[key]] = right
-        counts = np.zeros((len(own), n_classes))
+            prior[key, own_codes[key]] = right
+        counts = np.zeros((len(own_codes), n_classes))
         np.add.at(counts, (rows, codes), 1.0)
         smoothed = counts + PSEUDO_LABELS * prior
         self.probabilities_ = smoothed / smoothed.sum(axis=1, keepdims=True)
@@ -189,13 +189,13 @@ class PredictedClasses(ClassifierMixin, BaseEstimator):
     def _find(self, X: Rows) -> AnyArray:
         """Return which predicted class rows (m, d) have; the last number where none is known."""
         features = np.round(np.asarray(X, dtype=float)[:, self.places], 6)
-        known = {key: number for number, key in enumerate(map(tuple, np.round(self.keys, 6)))}
-        return np.array([known.get(key, len(known)) for key in map(tuple, features)], dtype=int)
+        numbers = {key: number for number, key in enumerate(map(tuple, np.round(self.keys, 6)))}
+        return np.array([numbers.get(key, len(numbers)) for key in map(tuple, features)], dtype=int)
 
     def _codes_of_predicted(self, rows: AnyArray, codes: AnyArray) -> AnyArray:
         """Return the number of each predicted class among the labels; -1 if it has none."""
-        found = codes_of_predicted(self.predicted, self.classes, self.classes_, rows, codes)
-        return np.append(found, -1)
+        codes_of_keys = codes_of_predicted(self.predicted, self.classes, self.classes_, rows, codes)
+        return np.append(codes_of_keys, -1)
 
 
 def codes_of_predicted(
@@ -272,10 +272,10 @@ class PredictedProbabilities(ClassifierMixin, BaseEstimator):
             slopes = surplus.sum(axis=0) + settings[1:] / 4.0
             return prior - float(likelihood[rows, codes].sum()), np.append(slope, slopes)
 
-        found = minimize(
+        solution = minimize(
             loss, start, jac=True, method="L-BFGS-B", bounds=[(-5.0, 5.0)] * len(start)
         )
-        self.settings_ = found.x
+        self.settings_ = solution.x
         return self
 
     def predict_proba(self, X: Rows) -> Array:

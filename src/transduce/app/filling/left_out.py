@@ -65,15 +65,15 @@ def columns_left_out(source: FrameSource, options: Options) -> list[LeftOut]:
     settled = {target, options.id, *options.ignore, *options.design.not_features}
     frame = options.clean(source.frame)
     others = [name for name in frame.columns if name not in settled]
-    reasons = {one.name: one for one in [*_filled_before(frame), *_drawn_before(frame)]}
+    reasons = {column.name: column for column in [*_filled_before(frame), *_drawn_before(frame)]}
     reasons |= {name: _computed(name, target) for name in source.computed}
     rest = [name for name in others if name not in reasons]
     with_label = _known_with_label(frame[rest], source, options)
-    rest = [name for name in rest if name not in {one.name for one in with_label}]
+    rest = [name for name in rest if name not in {column.name for column in with_label}]
     with_label += _filled_elsewhere(frame[rest], source, options)
-    rest = [name for name in rest if name not in {one.name for one in with_label}]
-    completed = _completed(frame[rest], [frame[one.name] for one in with_label])
-    reasons |= {one.name: one for one in [*with_label, *completed]}
+    rest = [name for name in rest if name not in {column.name for column in with_label}]
+    completed = _completed(frame[rest], [frame[column.name] for column in with_label])
+    reasons |= {column.name: column for column in [*with_label, *completed]}
     return [reasons[name] for name in others if name in reasons]
 
 
@@ -106,7 +106,7 @@ def _filled_before(frame: pd.DataFrame) -> list[LeftOut]:
         if status is not None and not set(status.dropna().astype(str)) <= STATUSES:
             continue  # a column of the user's, of that name
         left_out += [_filled(name, base, names) for name in names]
-    known = {one.name for one in left_out}
+    known = {column.name for column in left_out}
     for name in frame.columns:
         base = str(name).removesuffix("_filled")
         if name not in known and base != str(name) and base in frame.columns:
@@ -270,10 +270,7 @@ def _known_cells(column: pd.Series) -> Mask | None:
 def _marks(values: Any) -> tuple[float, ...]:
     """Return numbers such as -999 that stand for a missing one, which lie beyond all others."""
     finite = values[np.isfinite(values)]
-    if len(finite):
-        ends = (finite.min(), finite.max())
-    else:
-        ends = ()
+    ends = (finite.min(), finite.max()) if len(finite) else ()
     if not any(numbers.may_be_sentinel(end) for end in ends):
         return ()  # to sort all of them takes longer than all else
     return tuple(numbers.sentinels(numbers.in_order(values)))

@@ -70,22 +70,22 @@ class Manifest:
         if not path.exists():
             return None
         try:
-            found = json.loads(path.read_text(encoding="utf-8"))
-            written_here = found.get("written_by", _WRITER) == _WRITER and "format" in found
+            content = json.loads(path.read_text(encoding="utf-8"))
+            written_here = content.get("written_by", _WRITER) == _WRITER and "format" in content
             if not written_here:
                 raise ValueError
             return cls(
                 folder,
                 tuple(sources),
-                of=dict(found["of"]),
-                state=str(found["state"]),
-                model=str(found["model"]),
-                planned=list(filter(_is_part_name, found.get("planned", found["parts"]))),
-                parts={k: dict(v) for k, v in found["parts"].items() if _is_part_name(k)},
-                replaced=list(filter(_is_part_name, found.get("replaced", []))),
-                reports=dict(found.get("reports", {})),
-                work=_work_name(found.get("work", "")),
-                result={name: found[name] for name in ("guarantee", "counts") if name in found},
+                of=dict(content["of"]),
+                state=str(content["state"]),
+                model=str(content["model"]),
+                planned=list(filter(_is_part_name, content.get("planned", content["parts"]))),
+                parts={k: dict(v) for k, v in content["parts"].items() if _is_part_name(k)},
+                replaced=list(filter(_is_part_name, content.get("replaced", []))),
+                reports=dict(content.get("reports", {})),
+                work=_work_name(content.get("work", "")),
+                result={name: content[name] for name in ("guarantee", "counts") if name in content},
                 is_new=False,
             )
         except (ValueError, KeyError, TypeError, AttributeError, OSError, RecursionError) as error:
@@ -122,8 +122,8 @@ class Manifest:
 
         A FileExistsError says what else the folder holds.
         """
-        found = cls.read(folder, sources)
-        if found is None:
+        manifest = cls.read(folder, sources)
+        if manifest is None:
             others = sorted(
                 name for name in os.listdir(folder) if name != LOCK and not is_temporary(name)
             )
@@ -138,32 +138,32 @@ class Manifest:
                 folder,
                 tuple(sources),
                 of=of,
-                replaced=sorted({*found.planned, *found.parts, *found.replaced}),
-                work=found.work,
+                replaced=sorted({*manifest.planned, *manifest.parts, *manifest.replaced}),
+                work=manifest.work,
                 is_new=False,
-                earlier=found,
+                earlier=manifest,
             )
-        if found.of != json.loads(json.dumps(of, default=str)):
+        if manifest.of != json.loads(json.dumps(of, default=str)):
             raise FileExistsError(
                 f"{folder} holds another table, or one filled with other settings: "
                 f"name another folder, or use {option('force', True)}."
             )
-        if found.state == _COMPLETE:
+        if manifest.state == _COMPLETE:
             raise FileExistsError(
-                f"{folder} holds this table, filled already{found._changes_since()}; "
+                f"{folder} holds this table, filled already{manifest._changes_since()}; "
                 f"to fill it again use {option('force', True)}."
             )
-        return found
+        return manifest
 
     def check_strangers(self, planned: Sequence[str], ending: str) -> None:
         """Refuse a folder in which a stranger's file would be read as filled rows.
 
         It raises a FileExistsError.
         """
-        own = self._own_names()
+        own_names = self._own_names()
         for name in sorted(os.listdir(self.folder)):
             is_read = name.endswith(ending) and not name.startswith((".", "_"))
-            if name not in own and (is_read or name in planned):
+            if name not in own_names and (is_read or name in planned):
                 raise FileExistsError(
                     f"{self.folder} holds {name}, which is no part of the filled table and would "
                     "be read as rows of it: move it away, or name another folder."
@@ -174,9 +174,9 @@ class Manifest:
 
     def plan(self, names: Iterable[str]) -> None:
         """Note the names of all parts: from now on, parts of an earlier table are replaced."""
-        own = self._own_names()
+        own_names = self._own_names()
         self.planned = list(names)
-        self.replaced = sorted(own.difference(self.planned))
+        self.replaced = sorted(own_names.difference(self.planned))
         self.earlier = None
 
     # ---- its parts
@@ -197,10 +197,10 @@ class Manifest:
         gone = [name for name in self.parts if not (self.folder / name).exists()]
         changed = [name for name in self.damaged_parts() if name not in gone]
         words = ""
-        for names, what in ((gone, "gone"), (changed, "damaged or changed")):
+        for names, change in ((gone, "gone"), (changed, "damaged or changed")):
             if names:
                 listed = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
-                words += f", but {counted(len(names), 'part')} {what} since: {listed}"
+                words += f", but {counted(len(names), 'part')} {change} since: {listed}"
         return words
 
     def complete(self, **result: Any) -> None:

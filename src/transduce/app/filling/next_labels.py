@@ -58,15 +58,15 @@ class NextLabels:
         """Return which rows would help most, in a sentence; "" if there are none."""
         if not self.rows:
             return ""
-        what = "Row"
+        rows = "Row"
         numbers = [row + 1 for row in self.rows]
         if self.lines is not None:
-            what = "Line"
+            rows = "Line"
             numbers = [self.lines[row] for row in self.rows]
         *names, last = [f"{number:,}" for number in numbers]
         if not names:
-            return f"{what} {last} would help most if it was labelled."
-        return f"{what}s {', '.join(names)} and {last} would help most if they were labelled."
+            return f"{rows} {last} would help most if it was labelled."
+        return f"{rows}s {', '.join(names)} and {last} would help most if they were labelled."
 
     def _about_more_labels(self) -> str:
         """Return what twice the labels would bring, in a sentence; "" if that is not known."""

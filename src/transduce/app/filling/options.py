@@ -178,9 +178,9 @@ def read_method(method: Any) -> list[Any]:
             parts.append(word)
             continue
         if isinstance(part, str) and ":" not in part:
-            known = ", ".join(map(repr, METHODS))
+            listed = ", ".join(map(repr, METHODS))
             raise ValueError(
-                f"There is no method {part!r}: choose one of {known}, or give an estimator."
+                f"There is no method {part!r}: choose one of {listed}, or give an estimator."
             )
         from transduce.model_selection import own_models
 
@@ -194,8 +194,8 @@ def read_method(method: Any) -> list[Any]:
 
 def _name(name: str, value: object) -> None:
     if not isinstance(value, str):
-        such = "cuda" if name == "device" else "photos"
-        raise ValueError(f"{name} is a name such as {such!r}; got {value!r}.")
+        example = "cuda" if name == "device" else "photos"
+        raise ValueError(f"{name} is a name such as {example!r}; got {value!r}.")
 
 
 def read_views(views: Any) -> list[list[Any]]:
@@ -423,8 +423,8 @@ class Options:
         options = dict(given)
         lists = {"ignore", "text", "number", "limit"}
         for name in lists & set(given):  # one column is no list, and is refused below
-            one = given[name] if name != "limit" else [given[name]]
-            options[name] = one if isinstance(given[name], str) else list(given[name])
+            listed = given[name] if name != "limit" else [given[name]]
+            options[name] = listed if isinstance(given[name], str) else list(given[name])
         if "views" in given:
             options["views"] = read_views(given["views"])
         if "same" in given:
@@ -440,10 +440,10 @@ class Options:
         return cls(**options)
 
     def __post_init__(self) -> None:
-        for name, one in OPTIONS.items():
+        for name, described in OPTIONS.items():
             value = getattr(self, name)
-            if one.kind.check is not None and not _is_unset(name, value):
-                one.kind.check(name, value)
+            if described.kind.check is not None and not _is_unset(name, value):
+                described.kind.check(name, value)
         if (
             self.minimum is not None
             and self.maximum is not None
@@ -578,8 +578,10 @@ class Options:
             suits = OPTIONS[name].kind.task or target.task
             if suits != target.task:
                 here = KINDS[suits]
-                there = KINDS[target.task]
-                raise OptionError(f"{option(name)} is for {here}, and these labels are {there}.")
+                labels_are = KINDS[target.task]
+                raise OptionError(
+                    f"{option(name)} is for {here}, and these labels are {labels_are}."
+                )
         if self.minimum is None and self.maximum is None:
             return
         if target.spelling.moments is not None:
@@ -626,7 +628,9 @@ class Options:
             self.check_labels(target)
         classes = None
         if targets[0].task == "classification":
-            classes = sorted({one for target in targets for one in target.known.tolist()}, key=str)
+            classes = sorted(
+                {label for target in targets for label in target.known.tolist()}, key=str
+            )
         settled = self.for_task(targets[0].task)
         self.design.check(classes, self.by_class)
         return settled
@@ -641,9 +645,9 @@ class Options:
                 good = ", ".join(
                     repr(other.name) for other in METHODS.values() if task in other.tasks
                 )
-                said = f"Method {method.name!r} fills {KINDS[method.tasks[0]]}"
+                refusal = f"Method {method.name!r} fills {KINDS[method.tasks[0]]}"
                 raise OptionError(
-                    f"{said}, and these labels are {KINDS[task]}: choose one of {good}."
+                    f"{refusal}, and these labels are {KINDS[task]}: choose one of {good}."
                 )
         with_graph = {"spectral-graph", "auto", "blend"}
         if self.views and not with_graph & {part for part in self.parts if isinstance(part, str)}:
@@ -720,13 +724,13 @@ class Options:
         return self.as_dict() | {"method": method, "labels": words}
 
     @classmethod
-    def of_json(cls, found: dict[str, Any]) -> Options:
+    def of_json(cls, content: dict[str, Any]) -> Options:
         """Return the options that `as_json` made this of."""
-        if found.get("labels") is not None:
-            words = dict(found["labels"])
+        if content.get("labels") is not None:
+            words = dict(content["labels"])
             design = DESIGNS[words.pop("design")]
-            found = found | {"labels": design(**words)}
-        return cls.read(found, questions=True)
+            content = content | {"labels": design(**words)}
+        return cls.read(content, questions=True)
 
     def as_call(self, target: ColumnName, task: str, file: str = "", **more: Any) -> str:
         """Return the code that does it again, of a table in Python or in a file.
@@ -746,10 +750,10 @@ class Options:
         fit = [repr(target), *(words[name] for name in FIT if name in words)]
         asked = [words[name] for name in QUESTIONS if name in words]
         if "out" in more:
-            own = [repr(file), *fit, f"out={more['out']!r}", *asked]
+            own_lines = [repr(file), *fit, f"out={more['out']!r}", *asked]
             lines += [
                 "from transduce.app.filling import fill_folder",
-                f"fill_folder({', '.join(own)})",
+                f"fill_folder({', '.join(own_lines)})",
             ]
             return "\n".join(lines)
         table = "table"
@@ -774,15 +778,17 @@ class Options:
         for name, value in {**flags, **more}.items():
             if name == "confidence" and isinstance(value, list):
                 value = ",".join(map(str, value))
-            for one in value if isinstance(value, list) else [value]:
+            for item in value if isinstance(value, list) else [value]:
                 if name == "views":
-                    one = ",".join(map(str, one))
+                    item = ",".join(map(str, item))
                 elif name == "same":
-                    one = as_csv(one)
+                    item = as_csv(item)
                 beside = (
-                    [f"{flag(name)}={one}"] if str(one).startswith("-") else [flag(name), str(one)]
+                    [f"{flag(name)}={item}"]
+                    if str(item).startswith("-")
+                    else [flag(name), str(item)]
                 )
-                words += [flag(name)] if one is True else beside
+                words += [flag(name)] if item is True else beside
         return shlex.join(words)
 
 
@@ -914,18 +920,22 @@ def described(names: Sequence[str]) -> Callable[[Function], Function]:
 
     def describe(function: Function) -> Function:
         plain = inspect.signature(function)
-        every = [one for one in plain.parameters.values() if one.kind is not one.VAR_KEYWORD]
+        parameters = [
+            parameter
+            for parameter in plain.parameters.values()
+            if parameter.kind is not parameter.VAR_KEYWORD
+        ]
         indent = "        " if "self" in plain.parameters else "    "
         lines = []
         for name in names:
             default = DEFAULTS[name]
             kind = inspect.Parameter.KEYWORD_ONLY
             annotation = ACCEPTED[name]
-            every.append(inspect.Parameter(name, kind, default=default, annotation=annotation))
+            parameters.append(inspect.Parameter(name, kind, default=default, annotation=annotation))
             lines.append(f"{indent}{name} : {OPTIONS[name].described(default)}\n")
             wrapped = textwrap.wrap(OPTIONS[name].help, 116 - len(indent))
             lines += [f"{indent}    {line}\n" for line in wrapped]
-        function.__signature__ = plain.replace(parameters=every)  # type: ignore[attr-defined]
+        function.__signature__ = plain.replace(parameters=parameters)  # type: ignore[attr-defined]
         function.__doc__ = (function.__doc__ or "").replace(f"{indent}OPTIONS\n", "".join(lines))
         return function
 

@@ -99,22 +99,22 @@ def make_plan(
     if n_calibration:
         fits = 2
     values = _plan_values(case, options, n_outside, fits, more_members)
-    what = "sets"
+    regions = "sets"
     if case.task == "regression":
-        what = "intervals"
+        regions = "intervals"
     if asks_machine(options, design, n_calibration):
         return Plan(
             _machine(case, options, design),
             holds_out=False,
             left_out=values.left_out,
             seconds=values.seconds,
-            notes=[_about_machine(what, options), *values.notes],
+            notes=[_about_machine(regions, options), *values.notes],
             values=values.estimator,
         )
     notes = list(values.notes)
     # Of a sample, what became of all labels is said as a whole.
     if not n_outside or not n_calibration:
-        notes.append(_about_labels(what, case.n_labels, n_calibration, design))
+        notes.append(_about_labels(regions, case.n_labels, n_calibration, design))
     model = ConformalTransducer(
         values.estimator,
         labels=design,

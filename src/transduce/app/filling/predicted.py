@@ -249,10 +249,7 @@ def _predict_in_folds(fit: TableFit, seed: int) -> RowPredictions | None:
 
 def _empty(fit: TableFit, classes: AnyArray | None) -> RowPredictions:
     n_rows = len(fit.target.missing)
-    if classes is None:
-        shape = (n_rows,)
-    else:
-        shape = (n_rows, len(classes))
+    shape = (n_rows,) if classes is None else (n_rows, len(classes))
     return RowPredictions(np.full(shape, np.nan), classes)
 
 

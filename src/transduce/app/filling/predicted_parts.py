@@ -136,10 +136,10 @@ def _predict_part(fitted: FittedFill, frames: Iterable[pd.DataFrame]) -> Predict
     predictions = []
     classes = fitted.outside.table.classes
     for frame in frames:
-        known = fitted.options.clean(frame)
-        target = fitted.reading.read(known)
+        cleaned = fitted.options.clean(frame)
+        target = fitted.reading.read(cleaned)
         rows = np.flatnonzero(target.missing)
-        answer = fitted.raw_answer(known.iloc[rows], rows)
+        answer = fitted.raw_answer(cleaned.iloc[rows], rows)
         labels.append(target.labels)
         missing.append(target.missing)
         predictions.append(numbers_of_answer(answer, classes))

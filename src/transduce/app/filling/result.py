@@ -313,18 +313,15 @@ class FillResult(Generic[Frame]):
     def _own_columns(self) -> dict[str, Any]:
         """Return the columns that options add under their own names, with a cell for each row."""
         n_rows = len(self.seen.frame)
-        own: dict[str, Any] = {}
+        own_columns: dict[str, Any] = {}
         if self.options.label_next:
-            if self.advice is None:
-                to_label = ()
-            else:
-                to_label = self.advice.rows
-            own["label_next"] = rank_rows(n_rows, to_label)
+            to_label = () if self.advice is None else self.advice.rows
+            own_columns["label_next"] = rank_rows(n_rows, to_label)
         if self.options.suspect:
-            own["suspect"] = rank_rows(n_rows, self.suspects.index)
+            own_columns["suspect"] = rank_rows(n_rows, self.suspects.index)
         if self.options.similar:
-            own["similar"] = similar_texts(self)
-        return own
+            own_columns["similar"] = similar_texts(self)
+        return own_columns
 
     @property
     def columns_for_file(self) -> pd.DataFrame:
@@ -515,15 +512,15 @@ class FillResult(Generic[Frame]):
         >>> bool(result.suspects.index[0] == row)
         True
         """
-        found = self.known_suspects
+        suspects = self.known_suspects
         columns: dict[ColumnName, Any] = {}
         lines = self.seen.lines
         if lines is not None:
-            columns["line"] = [lines[row] for row in found.rows.tolist()]
-        columns[self.target] = found.labels
-        columns["predicted"] = found.predicted
-        columns["reason"] = reasons(found, self.labels)
-        return pd.DataFrame(columns, index=pd.Index(found.rows, name="row"))
+            columns["line"] = [lines[row] for row in suspects.rows.tolist()]
+        columns[self.target] = suspects.labels
+        columns["predicted"] = suspects.predicted
+        columns["reason"] = reasons(suspects, self.labels)
+        return pd.DataFrame(columns, index=pd.Index(suspects.rows, name="row"))
 
     def explain(self, row: int, n_similar: int = N_SIMILAR) -> pd.DataFrame:
         """Return the labelled rows that are most like a row, with weights that sum to 1.

@@ -75,13 +75,13 @@ def save(
         )
     roles = draw(source.scan(target, read), target, read)
     rows = np.sort(np.concatenate([roles.visible, roles.calibration, roles.sampled])[:, 1])
-    about: dict[str, object] = {
+    account: dict[str, object] = {
         "format": _FORMAT,
         "version": version("transduce"),
         "prefer": source.prefer,
         "target": target,
     }
-    about["limits"] = asdict(source.labels.limits)
+    account["limits"] = asdict(source.labels.limits)
     if len(read.parts) > 1:
         method = read.parts
     else:
@@ -91,17 +91,19 @@ def save(
         settled = replace(settled, task=read.task)
     # The rows are stored without their formulas.
     settled = replace(settled, ignore=list(dict.fromkeys([*settled.ignore, *source.computed])))
-    about["options"] = settled.as_json() | {"method": as_stored(method)}
+    account["options"] = settled.as_json() | {"method": as_stored(method)}
     like = _origin(table, source.frame.iloc[rows], read.pictures or source.pictures)
     with whole_file(path, force=force, like=like) as file, zipfile.ZipFile(file, "w") as archive:
-        archive.writestr(_OPTIONS, json.dumps(about, ensure_ascii=False, default=str))
+        archive.writestr(_OPTIONS, json.dumps(account, ensure_ascii=False, default=str))
         frame = source.frame.iloc[rows]
         if source.labels.spelling.classes:  # as they are written
             frame = frame.copy()
             frame[target] = source.labels.labels[rows]
         folder = read.pictures or source.pictures
         copies = {
-            name: small_copies(one, folder) for name, one in frame.items() if holds_pictures(one)
+            name: small_copies(column, folder)
+            for name, column in frame.items()
+            if holds_pictures(column)
         }
         parquet.write_table(arrow_table(frame.assign(**copies)), buffer := io.BytesIO())
         archive.writestr(_TABLE, buffer.getvalue())
@@ -118,10 +120,10 @@ def _origin(table: Any, frame: pd.DataFrame, folder: str) -> list[Path]:
     ]
     pictures = [file_below(folder, name) for name in names]
     if isinstance(table, Table):
-        own = table.files
+        files_of_table = table.files
     else:
-        own = ()
-    return [*own, *(path for path in pictures if isinstance(path, Path))]
+        files_of_table = ()
+    return [*files_of_table, *(path for path in pictures if isinstance(path, Path))]
 
 
 def load(path: str | Path) -> FittedFill:
@@ -148,20 +150,20 @@ def load(path: str | Path) -> FittedFill:
         raise FileNotFoundError(f"There is no file {path}.")
     try:
         with zipfile.ZipFile(path) as archive:
-            about = json.loads(archive.read(_OPTIONS))
+            account = json.loads(archive.read(_OPTIONS))
             frame = to_pandas(parquet.read_table(io.BytesIO(archive.read(_TABLE))))
     except (zipfile.BadZipFile, KeyError, ValueError, OSError) as error:
-        said = f"{path} is not a file that `transduce fill --save` wrote, or it is damaged."
-        raise ValueError(said) from error
-    if about.get("format") != _FORMAT:
+        refusal = f"{path} is not a file that `transduce fill --save` wrote, or it is damaged."
+        raise ValueError(refusal) from error
+    if account.get("format") != _FORMAT:
         raise ValueError(
-            f"{path} was written by transduce {about.get('version')}, in a format that is not "
+            f"{path} was written by transduce {account.get('version')}, in a format that is not "
             "known here."
         )
-    method = of_stored(about["options"]["method"])
+    method = of_stored(account["options"]["method"])
     for part in method if isinstance(method, list) else [method]:
         if isinstance(part, str) and part not in METHODS:  # nothing is imported that a file names
             raise ValueError(f"{path} names the method {part!r}, which is not known here.")
-    options = Options.of_json(about["options"] | {"method": method}).as_dict()
-    limits = Limits(**about["limits"])
-    return fit_fill(frame, about["target"], prefer=about["prefer"], limits=limits, **options)
+    options = Options.of_json(account["options"] | {"method": method}).as_dict()
+    limits = Limits(**account["limits"])
+    return fit_fill(frame, account["target"], prefer=account["prefer"], limits=limits, **options)

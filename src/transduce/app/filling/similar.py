@@ -31,8 +31,8 @@ def feature_scales(origins: Sequence[ColumnName], relevance: pd.Series | None) -
     # scales: R² .86 for .82.
     if relevance is None:
         return np.ones(len(origins))
-    known = [float(relevance.get(name, 0.0)) for name in origins]
-    return np.array(known) + LEAST_RELEVANCE
+    weights = [float(relevance.get(name, 0.0)) for name in origins]
+    return np.array(weights) + LEAST_RELEVANCE
 
 
 def most_similar(rows: Array, labelled: Array, n_similar: int) -> tuple[AnyArray, Array]:
@@ -60,8 +60,12 @@ def most_similar(rows: Array, labelled: Array, n_similar: int) -> tuple[AnyArray
     squares = np.einsum("ij,ij->i", labelled, labelled)
     for start in range(0, len(rows), BATCH):
         batch = slice(start, start + BATCH)
-        some = rows[batch]
-        distances = squares - 2.0 * some @ labelled.T + np.einsum("ij,ij->i", some, some)[:, None]
+        batch_rows = rows[batch]
+        distances = (
+            squares
+            - 2.0 * batch_rows @ labelled.T
+            + np.einsum("ij,ij->i", batch_rows, batch_rows)[:, None]
+        )
         nearest = np.sort(np.argpartition(distances, n_similar - 1, axis=1)[:, :n_similar], axis=1)
         of_nearest = np.maximum(np.take_along_axis(distances, nearest, axis=1), 0.0)
         order = np.argsort(of_nearest, axis=1, kind="stable")
@@ -112,9 +116,9 @@ def explain_row(result: FillResult, row: int, n_similar: int) -> pd.DataFrame:
         columns = {"row": [row_names[place] for place in places], **columns}
         index = index.rename("row of the sample")
     columns[result.target] = objects(result.labels.labels[places].tolist())
-    about = pd.DataFrame(columns, index=index).infer_objects()
-    others = frame[names].iloc[places].set_axis(about.index)
-    return pd.concat([about, others], axis=1)
+    explained = pd.DataFrame(columns, index=index).infer_objects()
+    others = frame[names].iloc[places].set_axis(explained.index)
+    return pd.concat([explained, others], axis=1)
 
 
 def similar_texts(result: FillResult) -> pd.Series:

@@ -103,7 +103,7 @@ class FrameSource(_Source):
             frame = given
         else:
             frame = as_pandas(given)
-        known = options.clean(frame)
+        cleaned = options.clean(frame)
         columns.check_columns(frame, names)
         if isinstance(table, Table):
             cells = table.column_reading(target)
@@ -111,11 +111,11 @@ class FrameSource(_Source):
             cells = ColumnReading(prefer=sign_of_frame(frame))
         lines = table.lines if isinstance(table, Table) else None
         with naming_rows(RowNames.of_lines(lines)):
-            labels = read_target(known, target, cells=cells, **options.reading_of(target))
+            labels = read_target(cleaned, target, cells=cells, **options.reading_of(target))
         check_names(frame, labels, **options.new_columns)
         if not isinstance(table, Table):
             return cls(given, frame, labels, prefer=cells.prefer)
-        about: dict[str, Any] = {
+        account: dict[str, Any] = {
             "further_notes": tuple(notes_about(About.FILE, table.notes)),
             "name": table.name,
             "prefer": table.prefer,
@@ -128,7 +128,7 @@ class FrameSource(_Source):
             frame,
             labels,
             flags=table.flags,
-            **about,
+            **account,
         )
 
     @property
@@ -304,22 +304,26 @@ class PartSource(_Source):
             rows_of_part = drawn[drawn[:, 0] == number, 1]
             by_part.append(np.sort(rows_of_part))
         frames = self.each("sample", _take_rows, [rows if len(rows) else None for rows in by_part])
-        every = pd.concat([frame for frame in frames if frame is not None], ignore_index=True)
+        all_rows = pd.concat([frame for frame in frames if frame is not None], ignore_index=True)
         places = np.argsort(
             np.lexsort((drawn[:, 1], drawn[:, 0]))
         )  # parts and their rows came in order
-        frame = every.iloc[places].reset_index(drop=True)
-        known = options.clean(frame).copy()
+        frame = all_rows.iloc[places].reset_index(drop=True)
+        cleaned = options.clean(frame).copy()
         if all(
-            isinstance(one[target].dtype, pd.CategoricalDtype) for one in frames if one is not None
+            isinstance(part[target].dtype, pd.CategoricalDtype)
+            for part in frames
+            if part is not None
         ):
-            known[target] = known[target].astype(
+            cleaned[target] = cleaned[target].astype(
                 "category"
             )  # categories that differ by part were lost
-        known[target] = known[target].mask(missing_labels(known[target], words=self.words), None)
+        cleaned[target] = cleaned[target].mask(
+            missing_labels(cleaned[target], words=self.words), None
+        )
         prefer = sign_of_frame(frame, self.prefer)
         labels = read_target(
-            known,
+            cleaned,
             target,
             cells=ColumnReading(prefer=prefer),
             **options.reading_of(target),
@@ -361,15 +365,17 @@ def _scan_frames(about: tuple[Any, Options, bool], frames: Iterable[pd.DataFrame
         PartScan(np.empty(0, dtype=bool), np.empty(0, dtype=np.uint64))
     ]  # of a part without rows
     for frame in frames:
-        known = options.clean(frame)
-        scans.append(scan_rows(known, missing_labels(known[target], words=words), target, options))
-    drawn = [one.drawn for one in scans if one.drawn is not None]
+        cleaned = options.clean(frame)
+        scans.append(
+            scan_rows(cleaned, missing_labels(cleaned[target], words=words), target, options)
+        )
+    drawn = [scan.drawn for scan in scans if scan.drawn is not None]
     return PartScan(
-        np.concatenate([one.missing for one in scans]),
-        np.concatenate([one.hashes for one in scans]),
+        np.concatenate([scan.missing for scan in scans]),
+        np.concatenate([scan.hashes for scan in scans]),
         np.concatenate(drawn) if drawn else None,
-        sum((Counter(one.limits) for one in scans), Counter()),
-        cells=list({cell for one in scans for cell in one.cells}),
+        sum((Counter(scan.limits) for scan in scans), Counter()),
+        cells=list({cell for scan in scans for cell in scan.cells}),
     )
 
 
@@ -600,8 +606,8 @@ def cluster_runner(
     try:
         client = Client(address, timeout=timeout)
     except (OSError, TimeoutError, ValueError) as error:
-        said = f"No Dask scheduler answers at {address}: check the address and that it runs."
-        raise ConnectionError(said) from error
+        refusal = f"No Dask scheduler answers at {address}: check the address and that it runs."
+        raise ConnectionError(refusal) from error
     with client:
         try:
             client.wait_for_workers(1, timeout=timeout)

@@ -207,12 +207,12 @@ def after_more_draws(audit: Audit, count: int) -> Audit:
     rate = 0.0
     if len(audit.draws):
         rate = float(audit.draws.hits.mean())
-    made = np.arange(count)
-    hits_before = np.floor(rate * made).astype(np.int64)
-    hits = np.floor(rate * (made + 1)).astype(np.int64) - hits_before
+    n_made = np.arange(count)
+    hits_before = np.floor(rate * n_made).astype(np.int64)
+    hits = np.floor(rate * (n_made + 1)).astype(np.int64) - hits_before
     old = audit.draws
     draws = Draws(
-        np.append(old.unlabelled, audit.pool - made),
+        np.append(old.unlabelled, audit.pool - n_made),
         np.append(old.known, audit.found + audit.doubtful + hits_before),
         np.append(old.hits, hits.astype(bool)),
     )

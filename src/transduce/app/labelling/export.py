@@ -60,16 +60,18 @@ def write_files(session: Session, path: Path, *, force: bool) -> Exported:
         result = fill_labels(session, answers)
         verdict = result.guarantee.statement
         grounds = result.guarantee.grounds
-        said = str(result.guarantee)
+        sentence = str(result.guarantee)
     except ValueError as error:
         verdict = "The table could not be filled."
         grounds = str(error)
-        said = f"The table could not be filled: {error}"
+        sentence = f"The table could not be filled: {error}"
     checked = ""
     if session.state.predictions is not None:
         checked = session.state.predictions.column
-    text = certificate_text(session.certificate(), session.state.wanted, table.name, said, checked)
-    done = Exported(labelled, certificate, None, None, said, verdict, grounds)
+    text = certificate_text(
+        session.certificate(), session.state.wanted, table.name, sentence, checked
+    )
+    exported = Exported(labelled, certificate, None, None, sentence, verdict, grounds)
     with together():
         write(labelled, source, labels, force=force)
         write_text(certificate, text, force=force, like=source.files)
@@ -78,8 +80,8 @@ def write_files(session: Session, path: Path, *, force: bool) -> Exported:
             # With all digits: a certificate is about these very answers, which the labelled
             # table has too.
             write(filled, source, result.new, force=force)
-            done = replace(done, filled=filled, report=report)
-    return done
+            exported = replace(exported, filled=filled, report=report)
+    return exported
 
 
 def exported_answers(session: Session) -> Answers:
@@ -248,7 +250,9 @@ def _origins(state: State) -> str:
     drawn = sum(row in state.labels for row in state.drawn)
     kinds = Counter("table" for row in state.given if row not in state.labels)
     kinds.update(
-        one.mode for one in state.decisions.values() if one.label is not None and not one.random
+        decision.mode
+        for decision in state.decisions.values()
+        if decision.label is not None and not decision.random
     )
     parts = [f"{counted(drawn, 'random draw')}" if drawn else ""]
     parts += [f"{kinds[kind]:,} {words}" for kind, words in FOUND_BY.items() if kinds[kind]]
@@ -258,35 +262,35 @@ def _origins(state: State) -> str:
 def _to_do(session: Session) -> str:
     """Return what to do next, as a sentence."""
     state = session.state
-    found = intervals(state)
-    if found.ready:
+    certified = intervals(state)
+    if certified.ready:
         return "Go on with the session where answers are not sure enough, and export again."
-    if found.missing:
+    if certified.missing:
         return (
-            f"Judge {found.missing:,} of the random draws that you skipped: "
+            f"Judge {certified.missing:,} of the random draws that you skipped: "
             "then they calibrate the answers."
         )
     size = state.block_size(session.settings.confidence)
-    made = 0
+    n_made = 0
     if state.plan is not None and not state.block_is_due:
         size = state.plan.count
-        made = len(state.drawn_in(state.plan)) - (state.pending is not None)
+        n_made = len(state.drawn_in(state.plan)) - (state.pending is not None)
     if not size:
         return "Label the rows that are left."
-    draws = counted(size - made, "more random draw")
+    draws = counted(size - n_made, "more random draw")
     return f"Audit: {draws}, with nothing else labelled between them, will calibrate the answers."
 
 
 def _nothing(session: Session) -> Guarantee:
     """Return that nothing is guaranteed, and what to do: no block of draws is complete."""
     if session.task == "numbers":
-        about = "interval"
+        region = "interval"
     else:
-        about = "set"
+        region = "set"
     why = f"Labels that were chosen do not measure how good the answers are. {_to_do(session)}"
     level = session.settings.confidence
     n_labelled = len(session.state.labelled)
-    return Guarantee("none", about=about, confidence=level, n_labelled=n_labelled, reasons=(why,))
+    return Guarantee("none", about=region, confidence=level, n_labelled=n_labelled, reasons=(why,))
 
 
 def labels_to_fill(session: Session) -> tuple[dict[int, Label], list[int] | None]:
@@ -392,8 +396,8 @@ class CalibrationBlock:
         since = sum(self.unlabelled[row] for row in state.labelled)
         if since and found.kind != "none":
             labelled = f"{since:,} of them {'has' if since == 1 else 'have'} been labelled since"
-            about = f"the {n:,} rows without a label when the last row was drawn"
-            reasons += (f"It is about {about}; {labelled}.",)
+            rows_meant = f"the {n:,} rows without a label when the last row was drawn"
+            reasons += (f"It is about {rows_meant}; {labelled}.",)
         if state.n_blocks > 1:
             assumptions += (NO_SECOND_LOOK,)
         # Whether these rows differ from the others need not be tested: the session drew them.
@@ -410,9 +414,9 @@ class CalibrationBlock:
     def note(self, session: Session) -> str:
         """Return where intervals or sets come from, as a sentence."""
         if session.task == "numbers":
-            what = "Intervals"
+            regions = "Intervals"
         else:
-            what = "Sets of classes"
+            regions = "Sets of classes"
         taught = counted(len(self.taught), "label")
         drawn = counted(len(self.rows), "random draw")
-        return f"{what} come from a fit to {taught}; {drawn} made since calibrate it."
+        return f"{regions} come from a fit to {taught}; {drawn} made since calibrate it."

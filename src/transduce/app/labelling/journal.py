@@ -170,8 +170,10 @@ class Journal:
                 f"it is event {place}, and {len(self.events)} stand before it: "
                 "lines were lost or moved"
             )
-        known = {item.name for item in fields(Event)}
-        self.events.append(Event(kind, **{name: line[name] for name in line if name in known}))
+        fields_of_event = {item.name for item in fields(Event)}
+        self.events.append(
+            Event(kind, **{name: line[name] for name in line if name in fields_of_event})
+        )
 
     def begin(self, header: Header) -> Header:
         """Write the first line."""

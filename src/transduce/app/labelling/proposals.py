@@ -111,7 +111,7 @@ class ClassRanking:
         prior = np.sqrt(self._graph.prior) * GRAPH_WEIGHT
         coordinates = self._graph.at_rows(rows) * prior
         components = self._graph.component[rows]
-        parts = [np.flatnonzero(components == one) for one in np.unique(components)]
+        parts = [np.flatnonzero(components == component) for component in np.unique(components)]
 
         def multiply_plain(vector: Array) -> Array:
             product = np.asarray(labelled @ (labelled.T @ vector)).ravel()

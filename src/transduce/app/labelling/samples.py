@@ -97,9 +97,9 @@ class Sample:
         codes = np.zeros(len(rows), dtype=np.int16)
         names: list[str] = []
         if strata is not None:
-            numbers, found = pd.factorize(np.asarray(strata, dtype=object), sort=True)
+            numbers, stratum_names = pd.factorize(np.asarray(strata, dtype=object), sort=True)
             codes = 2 * numbers.astype(np.int16)
-            names = [str(name) for name in found]
+            names = [str(name) for name in stratum_names]
         codes = codes + rows.astype(np.int16)
         if drawn_from is not None:
             codes = np.where(drawn_from | rows, codes, np.int16(NOT_DRAWN_FROM))

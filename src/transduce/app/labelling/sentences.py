@@ -151,11 +151,11 @@ def _bound_on_wrong_answers(certificate: WrongCertificate) -> tuple[str, str]:
     wrong = certificate.wrong_at_most
     share = rounded_up(wrong / certificate.remaining)
     sure = rounded_down(certificate.certainty)
-    known = counted(certificate.found, "wrong answer")
+    n_wrong = counted(certificate.found, "wrong answer")
     return (
         f"At most {wrong:,} of {remaining} {_is(wrong)} wrong.",
         f"That is {share} of them, and {sure} certain. "
-        f"{known} found since the answers were frozen.",
+        f"{n_wrong} found since the answers were frozen.",
     )
 
 
@@ -167,7 +167,7 @@ def about_predictions(certificate: WrongCertificate, column: str) -> tuple[str, 
             f"{certificate.found:,} predictions of “{column}” are wrong.",
         )
     remaining = counted(certificate.remaining, "unchecked prediction")
-    found = counted(certificate.found, "wrong prediction")
+    n_wrong = counted(certificate.found, "wrong prediction")
     draws = counted(certificate.n_draws, "random draw")
     if certificate.n_draws == 0:
         return "Nothing is certain yet.", f"{remaining} of “{column}”: check the rows drawn here."
@@ -175,7 +175,7 @@ def about_predictions(certificate: WrongCertificate, column: str) -> tuple[str, 
     share = rounded_up(wrong / certificate.remaining)
     sure = rounded_down(certificate.certainty)
     headline = f"At most {wrong:,} of {remaining} {_is(wrong)} wrong."
-    return headline, f"That is {share} of them, and {sure} certain. {found} found in {draws}."
+    return headline, f"That is {share} of them, and {sure} certain. {n_wrong} found in {draws}."
 
 
 def about_shares(shares: Sequence[tuple[Label, ShareInterval]]) -> list[str]:

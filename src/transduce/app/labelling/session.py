@@ -746,7 +746,11 @@ class Session:
             number = as_number(label, self.table.decimal)
             self.settings.check_number(number)
             return number
-        alike = [known for known in self.classes if label is not None and str(known) == str(label)]
+        alike = [
+            label_of_class
+            for label_of_class in self.classes
+            if label is not None and str(label_of_class) == str(label)
+        ]
         if not alike:
             names = ", ".join(map(repr, self.classes))
             raise ValueError(

@@ -300,16 +300,16 @@ class State:
 
     def _searched(self) -> list[bool]:
         """Return whether each proposal of the search was a hit, in their order."""
-        found = (one.label for one in self.decisions.values() if one.mode == "find")
-        return [label == self.wanted for label in found if label is not None]
+        labels = (decision.label for decision in self.decisions.values() if decision.mode == "find")
+        return [label == self.wanted for label in labels if label is not None]
 
     @property
     def n_misses(self) -> int:
         """How many of the last proposals of the search, in a row, were no hits."""
-        found = self._searched()
-        if True in found:
-            return found[::-1].index(True)
-        return len(found)
+        hits = self._searched()
+        if True in hits:
+            return hits[::-1].index(True)
+        return len(hits)
 
     @property
     def hit_was_drawn(self) -> bool:
@@ -514,8 +514,8 @@ class State:
                 values = unpack(event.data)
                 if len(values) != self.header.n_rows:
                     raise ValueError("as many predictions as rows must be checked")
-                about = (event.number, event.time, event.proposer)
-                self.predictions = GivenPredictions(len(self.drawn), values, *about)
+                origin = (event.number, event.time, event.proposer)
+                self.predictions = GivenPredictions(len(self.drawn), values, *origin)
             case "plan":
                 self.plan = PlannedDraws(int(event.number), len(self.drawn), level=event.level)
 

@@ -164,8 +164,8 @@ class LabelTable:
     @cached_property
     def _shown_text(self) -> pd.Series:
         shown = [self.frame[name] for name in self.show]
-        texts = [names_of(one) for one in shown if read_vectors(one[:1000]) is None]
-        columns = [one.astype(str).str.casefold() for one in texts]
+        texts = [names_of(cells) for cells in shown if read_vectors(cells[:1000]) is None]
+        columns = [cells.astype(str).str.casefold() for cells in texts]
         if columns:
             return columns[0].str.cat(columns[1:], sep="\n")
         return pd.Series([""] * self.n_rows)
@@ -325,10 +325,10 @@ def _amounts(column: pd.Series) -> pd.Series:
     known = texts.dropna()
     if not len(known) or not known.map(type).eq(str).all() or holds_code(known):
         return column
-    found = read_numbers(texts.tolist())
-    if found.unread or found.side.any():
+    parsed = read_numbers(texts.tolist())
+    if parsed.unread or parsed.side.any():
         return column
-    return pd.Series(found.values, index=column.index)
+    return pd.Series(parsed.values, index=column.index)
 
 
 def readings(text: str, decimal: str | None = None) -> list[float]:
@@ -354,13 +354,13 @@ def readings(text: str, decimal: str | None = None) -> list[float]:
             *(read_cells(pd.Series([text]), sign, "") for sign in signs), strict=True
         )
         if np.isfinite(values).all() and not np.any(side):
-            return list(dict.fromkeys(float(one[0]) for one in values))
-    found = read_numbers([text])
-    if not np.isfinite(found.values[0]) or not re.match(
+            return list(dict.fromkeys(float(reading[0]) for reading in values))
+    parsed = read_numbers([text])
+    if not np.isfinite(parsed.values[0]) or not re.match(
         r"[^<>≤≥~≈]*\d", text
     ):  # a limit is no label here
         raise ValueError(f"“{text}” is not a number: type one, such as 1234.5.")
-    return [float(found.values[0])]
+    return [float(parsed.values[0])]
 
 
 def as_number(value: object, decimal: str | None = None) -> float:

@@ -37,15 +37,15 @@ class Kept:
 
 def kept_of(table: Path, said: Path, computed: Path) -> list[Kept]:
     """Return what the page keeps of a table: its small file, its folder, its journals, its copy."""
-    found = []
+    kept = []
     if computed.is_dir():
-        found.append(Kept("computed", computed, _size(computed)))
+        kept.append(Kept("computed", computed, _size(computed)))
     if said.is_file():
-        found.append(Kept("said", said, _size(said)))
-    found += [Kept("labels", path, _size(path)) for path in journals_of(table)]
+        kept.append(Kept("said", said, _size(said)))
+    kept += [Kept("labels", path, _size(path)) for path in journals_of(table)]
     if table.is_file() and is_copy(table, computed.parent):
-        found.append(Kept("copy", table, _size(table)))
-    return found
+        kept.append(Kept("copy", table, _size(table)))
+    return kept
 
 
 def delete(kept: Kept) -> None:
@@ -58,14 +58,14 @@ def delete(kept: Kept) -> None:
 
 def journals_of(table: Path) -> list[Path]:
     """Return the journals that the labelling page keeps of a table beside it."""
-    found = []
+    journals = []
     for path in sorted(table.parent.glob("*.jsonl")):
         if path.is_symlink() or not is_journal(path):
             continue
         with suppress(OSError, ValueError), path.open("rb") as file:
             if json.loads(file.readline()).get("table") == table.name:
-                found.append(path)
-    return found
+                journals.append(path)
+    return journals
 
 
 def note_copy(table: Path, folder: Path) -> None:
@@ -83,18 +83,18 @@ def is_copy(table: Path, folder: Path) -> bool:
 
 def _copies(folder: Path) -> dict[str, Any]:
     with suppress(OSError, ValueError):
-        found = json.loads((folder / COPIES).read_text("utf-8"))
-        if isinstance(found, dict):
-            return found
+        copies = json.loads((folder / COPIES).read_text("utf-8"))
+        if isinstance(copies, dict):
+            return copies
     return {}
 
 
 def _state(table: Path) -> list[int]:
-    about = table.stat()
-    return [about.st_size, about.st_mtime_ns]
+    status = table.stat()
+    return [status.st_size, status.st_mtime_ns]
 
 
 def _size(path: Path) -> int:
     if path.is_dir():
-        return sum(one.lstat().st_size for one in path.rglob("*") if not one.is_dir())
+        return sum(file.lstat().st_size for file in path.rglob("*") if not file.is_dir())
     return path.stat().st_size

@@ -160,7 +160,7 @@ def _odd_row(
     ]
     here = [_plain(frame[name].iloc[row]) for name in others]
     there = [_plain(cells[str(name)]) for name in others]
-    n_alike = sum(one == other for one, other in zip(here, there, strict=True))
+    n_alike = sum(cell == other for cell, other in zip(here, there, strict=True))
     if others and n_alike < FEWEST_ALIKE * len(others):
         return "Its other cells are those of another row."
     return ""
@@ -223,9 +223,9 @@ class _ValueReader:
         return None, f"“{text}” is not a number."
 
     def _read_class(self, text: str) -> tuple[Label, str]:
-        known = self.names.get(spelling_key(text))
-        if known is not None:
-            return known, ""
+        place = self.names.get(spelling_key(text))
+        if place is not None:
+            return place, ""
         counts = {str(label): OFTEN for label in self.names.values()}
         for group in alike_spellings({**counts, text: 1}):
             meant = [name for name in group if name in counts]

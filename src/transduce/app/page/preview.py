@@ -157,13 +157,13 @@ class Preview:
         key = (name, text, number, *_said_of_all(choices))
         with self._lock:
             if key not in self._features:
-                own: dict[str, Any] = {"text": [name] * text, "number": [name] * number}
+                how_to_read: dict[str, Any] = {"text": [name] * text, "number": [name] * number}
                 with naming_rows(self._row_names):
                     self._features[key] = vectorize(
                         choices.options().clean(self._some[[name]]),
                         folder=self.table.folder,
                         prefer=self.table.prefer,
-                        **own,
+                        **how_to_read,
                         **choices.options().reading,
                     )
             return self._features[key]
@@ -327,7 +327,7 @@ class Preview:
             "lines": [
                 int(line) for line in (self.table.lines or range(1, n_rows + 1))[: len(rows)]
             ],
-            "first": [self.cells(row, [one["name"] for one in columns]) for row in rows],
+            "first": [self.cells(row, [shown["name"] for shown in columns]) for row in rows],
             "notes": [escape_text(note) for note in self.table.notes],
             "sheets": sheets,
             "has_layout": has_layout,
@@ -388,7 +388,7 @@ class Preview:
         The target and what is left out have none.
         """
         no_features = choices.options().no_features(choices.target)
-        left_out = (str(one.name) for one in self.left_out(choices))
+        left_out = (str(column.name) for column in self.left_out(choices))
         gone = {choices.target, choices.id, *map(str, no_features), *left_out}
         frame = choices.options().clean(self.frame.iloc[rows])
         blocks = [np.empty((len(rows), 0))]
@@ -707,7 +707,9 @@ class AnswerRows:
         self._folder = folder
         target = self.brief["choices"]["target"]
         first = self.brief["context"]
-        relevance = {one["name"]: one["relevance"] or 0.0 for one in self.brief["relevance"] or ()}
+        relevance = {
+            column["name"]: column["relevance"] or 0.0 for column in self.brief["relevance"] or ()
+        }
         gone = {target, f"{target}_random", *self.brief["choices"]["ignore"]}
         names = [name for name in map(str, preview.frame.columns) if name not in gone]
         others = sorted(
@@ -807,18 +809,18 @@ class AnswerRows:
 
         A number finds that row, too.
         """
-        found = np.ones(len(self), dtype=bool)
+        matches = np.ones(len(self), dtype=bool)
         for word in words.split()[:10]:
-            one = np.zeros(len(self), dtype=bool)
+            matches_word = np.zeros(len(self), dtype=bool)
             for name in (*self._searched, "value"):
                 texts = pc.cast(self._column(name), pa.string())
-                one |= pc.fill_null(
+                matches_word |= pc.fill_null(
                     pc.match_substring(texts, word, ignore_case=True), False
                 ).to_numpy()
             if word.isdecimal():
-                one |= self.numbers == int(word)
-            found &= one
-        return found
+                matches_word |= self.numbers == int(word)
+            matches &= matches_word
+        return matches
 
     @cached_property
     def _judged(self) -> Judged:
@@ -896,9 +898,9 @@ class AnswerRows:
         left = {str(choices.target), *choices.ignore}
         columns = [name for name in preview.shown.show if name not in left]
         relevance = {
-            one["name"]: one["relevance"]
-            for one in self.brief["relevance"] or ()
-            if one["relevance"] is not None
+            column["name"]: column["relevance"]
+            for column in self.brief["relevance"] or ()
+            if column["relevance"] is not None
         }
         columns.sort(key=lambda name: -relevance.get(name, 0.0))
         near = preview.neighbours(row, labels, choices, relevance)

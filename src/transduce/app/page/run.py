@@ -107,12 +107,12 @@ class GivenLabels:
         A ValueError says what to do if that was deleted, or is damaged.
         """
         try:
-            found = json.loads((folder / LABELS).read_text("utf-8"))
+            content = json.loads((folder / LABELS).read_text("utf-8"))
             labels, since = (
-                {int(row): label for row, label in found.get(name, {}).items()}
+                {int(row): label for row, label in content.get(name, {}).items()}
                 for name in ("labels", "since")
             )
-            return cls(labels, found["drawn"], since, int(found.get("needed", 0)))
+            return cls(labels, content["drawn"], since, int(content.get("needed", 0)))
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise LostLabelsError(
                 "The values that you gave on the labelling page are no longer where this page "
@@ -150,8 +150,8 @@ class GivenLabels:
         if not self.since:
             return result
         frame = table.with_labels(result.target, self.since).frame
-        known = result.options.clean(frame)
-        return result.keep_labels(known, self.about_since)
+        cleaned = result.options.clean(frame)
+        return result.keep_labels(cleaned, self.about_since)
 
     def said(self, choices: Choices) -> Choices:
         """Return choices that say how these labels came about."""
@@ -225,8 +225,8 @@ class Run:
             if self.running:
                 return
             make_folder(self.folder, private=True)
-            about = {"path": str(path), "choices": asdict(choices), "in_parts": in_parts}
-            job = json.dumps(about)
+            job_account = {"path": str(path), "choices": asdict(choices), "in_parts": in_parts}
+            job = json.dumps(job_account)
             write_text(self.folder / JOB, job, force=True, like=[path])
             self.progress = Progress("running", time.time())
             self._process = start_process(self.folder)
@@ -298,9 +298,9 @@ def work(
                 tell_column(name, place + 1, len(choices.targets))
             results[name] = _fill_column(table, choices.of_column(name))
         if given is not None:
-            results = {name: given.keep_since(one, table) for name, one in results.items()}
-        about = {"choices": job["choices"], "read_at": path.stat().st_mtime_ns}
-        _take_result(folder, lambda part: leave_all(results, table, part, about, again))
+            results = {name: given.keep_since(result, table) for name, result in results.items()}
+        account = {"choices": job["choices"], "read_at": path.stat().st_mtime_ns}
+        _take_result(folder, lambda part: leave_all(results, table, part, account, again))
 
 
 def _fill_column(table: Table, choices: Choices) -> FillResult:
@@ -355,12 +355,12 @@ def _fill_in_parts(path: Path, choices: Choices, folder: Path) -> None:
         result = fill_folder(str(path), str(choices.target), out, **options)
     except FileExistsError:  # of other choices, or complete
         result = fill_folder(str(path), str(choices.target), out, force=True, **options)
-    about = {
+    account = {
         "choices": asdict(choices),
         "read_at": path.stat().st_mtime_ns,
         "parts": {"folder": out.name, "n_parts": len(result.frame.parts)},
     }
-    _take_result(folder, lambda part: leave_parts(result, part, about))
+    _take_result(folder, lambda part: leave_parts(result, part, account))
 
 
 def leave_parts(result: FillResult, part: Path, about: dict[str, Any]) -> None:
@@ -448,12 +448,12 @@ def remove_old_results(folder: Path) -> None:
             remove_folders([part])
 
 
-def _again_with_labels(folder: Path, own: Table, table: Table, choices: Choices) -> str:
+def _again_with_labels(folder: Path, filled_table: Table, table: Table, choices: Choices) -> str:
     """Write the table with labels that were given on the page in columns of their own.
 
     Return the command for that.
     """
-    names = dict.fromkeys(map(str, own.frame.columns))
+    names = dict.fromkeys(map(str, filled_table.frame.columns))
     target, marks = (unused_name(f"{choices.target}_{word}", names) for word in ("label", "random"))
     new = {target: table.frame[choices.target]}
     options = choices.options()
@@ -462,10 +462,10 @@ def _again_with_labels(folder: Path, own: Table, table: Table, choices: Choices)
     if choices.labels and choices.column is not None:
         new[marks] = pd.Series(np.where(table.frame[choices.column], "yes", "no"))
         options = replace(options, labels=Drawn(marks))
-    file = folder / files.named_after(Path(own.name).name, "labelled").name
-    write(file, own, pd.DataFrame(new), force=True)
+    file = folder / files.named_after(Path(filled_table.name).name, "labelled").name
+    write(file, filled_table, pd.DataFrame(new), force=True)
     shown = Path(*file.parts[-3:]).as_posix()  # from the folder of the table
-    return options.as_command(shown, target, "auto", **own.flags)
+    return options.as_command(shown, target, "auto", **filled_table.flags)
 
 
 def leave_all(
@@ -487,8 +487,8 @@ def leave_all(
     for place, name in enumerate(others, start=1):
         folder = part / beside_folder(place)
         folder.mkdir()
-        own = about | {"choices": asdict(Choices(**about["choices"]).of_column(name))}
-        leave(results[name], table, folder, own, "")
+        own_account = about | {"choices": asdict(Choices(**about["choices"]).of_column(name))}
+        leave(results[name], table, folder, own_account, "")
 
 
 def beside_folder(place: int) -> str:
@@ -579,14 +579,17 @@ def _answers(result: FillResult) -> pd.DataFrame:
         moments = result.labels.spelling.moments
         if moments is not None:
             for name in ("value", "low", "high"):
-                texts = (moments.shown(one) if np.isfinite(one) else None for one in columns[name])
+                texts = (
+                    moments.shown(number) if np.isfinite(number) else None
+                    for number in columns[name]
+                )
                 columns[f"{name}_text"] = [*texts]
         return pd.DataFrame(columns)
-    columns["value"] = [json_name(one) for one in answer.values[order]]
+    columns["value"] = [json_name(number) for number in answer.values[order]]
     probability = result.new[f"{result.target}_probability"].to_numpy(dtype=float, na_value=np.nan)
     columns["chance"] = probability[answer.rows[order]]
     if answer.label_sets is not None and answer.classes is not None:
-        names = [json_name(one) for one in answer.classes]
+        names = [json_name(number) for number in answer.classes]
         sets = [
             [names[place] for place in np.flatnonzero(mask)] for mask in answer.label_sets[order]
         ]
@@ -679,7 +682,7 @@ def _tolerances(off: Array) -> list[float]:
     steps = [
         float(f"{step * 10.0 ** (start + power):.1g}") for power in range(4) for step in (1, 2, 5)
     ]
-    return [one for one in steps if one >= typical / 2][:TOLERANCES]
+    return [size for size in steps if size >= typical / 2][:TOLERANCES]
 
 
 def _changes(before: Path, after: Path) -> None:
@@ -734,16 +737,20 @@ def _compare_errors(before: Path, after: Path) -> dict[str, Any] | None:
         return None
     old, new = (pd.read_feather(folder / ERRORS) for folder in (before, after))
     both = old.merge(new, on="row", suffixes=("_old", "_new")).dropna()
-    found: dict[str, Any] = {"measured": [len(old), len(new)], "rows": len(both), "means": None}
+    comparison: dict[str, Any] = {
+        "measured": [len(old), len(new)],
+        "rows": len(both),
+        "means": None,
+    }
     if len(both) < FEWEST_COMPARED:
-        return found
+        return comparison
     weight = both["weight_new"] / both["weight_new"].sum()
     means = [float((weight * both[f"error_{fill}"]).sum()) for fill in ("old", "new")]
     grown = both["error_new"] - both["error_old"]
     mean = means[1] - means[0]
     standard_error = float(np.sqrt((weight**2 * (grown - mean) ** 2).sum()))
     clear = abs(mean) > 2.0 * standard_error and abs(mean) > LEAST_CHANGE * max(means)
-    return found | {"means": means, "clear": clear, "worse": clear and mean > 0.0}
+    return comparison | {"means": means, "clear": clear, "worse": clear and mean > 0.0}
 
 
 def as_sentence(error: Exception) -> str:

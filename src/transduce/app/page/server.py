@@ -285,9 +285,9 @@ class Server:
                 "Another tab has gone on: here is where the session stands now. "
                 "Look, then do it again."
             )
-        found = do(body)
-        if isinstance(found, dict):
-            return found
+        reply = do(body)
+        if isinstance(reply, dict):
+            return reply
         return views.view(self._session)
 
     def _answer(self, body: Body) -> Json:
@@ -318,13 +318,13 @@ class Server:
 
     def _export(self, body: Body) -> Json:
         try:
-            done = self._session.export(force=bool(body.get("force")))
+            exported = self._session.export(force=bool(body.get("force")))
         except FileExistsError:
             return {"exists": "Files of an earlier export are there."}
-        paths = (done.labelled, done.filled, done.report, done.certificate)
+        paths = (exported.labelled, exported.filled, exported.report, exported.certificate)
         written: list[Json] = [path.name for path in paths if path is not None]
-        said: Body = {"verdict": done.verdict, "grounds": done.grounds}
-        return {"files": written, "folder": str(done.labelled.parent.resolve()), **said}
+        reply: Body = {"verdict": exported.verdict, "grounds": exported.grounds}
+        return {"files": written, "folder": str(exported.labelled.parent.resolve()), **reply}
 
 
 class OpenServer:
@@ -420,9 +420,9 @@ class OpenServer:
             path = self.workspace.path
             choices = self.workspace.saved.choices
             if choices.labels:
-                own = (choices.target, choices.labels)
+                own_choices = (choices.target, choices.labels)
             else:
-                own = None
+                own_choices = None
             key = (path, path.stat().st_mtime_ns, choices.sheet, choices.layout)
             if key not in self._tables:
                 if is_too_large(path):
@@ -430,7 +430,7 @@ class OpenServer:
                 else:
                     read = tables.read(path, sheet=choices.sheet, layout=choices.layout)
                     self._tables = {key: read}
-            of_choices = (key, choices.added, own, repr(choices.corrected))
+            of_choices = (key, choices.added, own_choices, repr(choices.corrected))
             if of_choices not in self._previews:
                 preview = Preview(path, choices, self._given(), self._tables[key])
                 self._previews = {of_choices: preview}
@@ -461,12 +461,12 @@ class OpenServer:
         """Return what the page keeps of the open table, and where."""
         return [
             {
-                "what": one.what,
-                "name": one.path.name,
-                "place": one.path.relative_to(self.workspace.folder).as_posix(),
-                "bytes": one.bytes,
+                "what": file.what,
+                "name": file.path.name,
+                "place": file.path.relative_to(self.workspace.folder).as_posix(),
+                "bytes": file.bytes,
             }
-            for one in self.workspace.kept()
+            for file in self.workspace.kept()
         ]
 
     def _delete(self, body: Body) -> None:
@@ -850,8 +850,8 @@ class OpenServer:
         """Return labels of the labelling page at rows that are the same in a corrected copy."""
         said = self.workspace.said_of(before)
         old, new = (
-            tables.read(self.workspace.path_of(one), sheet=said.sheet, layout=said.layout)
-            for one in (before, name)
+            tables.read(self.workspace.path_of(table), sheet=said.sheet, layout=said.layout)
+            for table in (before, name)
         )
         target = said.target
         others = [column for column in old.frame.columns if column != target]
@@ -862,7 +862,8 @@ class OpenServer:
             if row >= len(new.frame) or file_cell(new.frame[target].iloc[row]):
                 continue
             cells = [
-                [file_cell(one.frame[column].iloc[row]) for column in others] for one in (old, new)
+                [file_cell(table.frame[column].iloc[row]) for column in others]
+                for table in (old, new)
             ]
             if cells[0] == cells[1]:
                 called = name_row(row, new.lines)

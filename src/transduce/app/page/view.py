@@ -155,14 +155,14 @@ def _classes(session: Session, answers: Answers) -> list[Json]:
         return []
     count = len(session.classes)
     labelled = np.bincount(list(session.state.codes().values()), minlength=count)
-    every = np.bincount(answers.values.astype(np.int64) + 1, minlength=count + 1)[
+    counts = np.bincount(answers.values.astype(np.int64) + 1, minlength=count + 1)[
         1:
     ]  # with the labels
     return [
         {
             "name": str(name),
             "labelled": int(labelled[code]),
-            "answered": int(every[code] - labelled[code]),
+            "answered": int(counts[code] - labelled[code]),
         }
         for code, name in enumerate(session.classes)
     ]

@@ -132,7 +132,7 @@ class Choices:
         lists += [text for group in (*self.same, *self.apart) for text in group]
         texts = [self.target, self.added, self.id, self.sheet, self.column, *lists]
         texts += [self.also, self.also_column, self.rows, self.decimal, *self.besides]
-        if any(one is not None and not isinstance(one, str) for one in texts):
+        if any(word is not None and not isinstance(word, str) for word in texts):
             raise ValueError("Columns and values are named by text.")
         checks.check_whole("labels", self.labels, least=0)
         if self.header is not None:
@@ -170,12 +170,12 @@ class Choices:
         None is a feature of another, and what was said of the first alone is said of no other.
         """
         others = [other for other in self.targets if other != name]
-        own = replace(self, besides=[], ignore=[*self.ignore, *others])
+        choices = replace(self, besides=[], ignore=[*self.ignore, *others])
         if name == self.target:
-            return own
+            return choices
         alone = Choices()
         of_first = ("task", "minimum", "maximum", "label_conditional", "corrected", "right")
-        return replace(own, target=name, **{word: getattr(alone, word) for word in of_first})
+        return replace(choices, target=name, **{word: getattr(alone, word) for word in of_first})
 
     @property
     def flags(self) -> dict[str, Any]:
@@ -207,7 +207,7 @@ class Choices:
 
         Another target has its own labels.
         """
-        unknown = set(changes) - {one.name for one in fields(self)}
+        unknown = set(changes) - {choice.name for choice in fields(self)}
         if unknown:
             raise ValueError(f"There is nothing called {min(unknown)!r} to choose.")
         for name in ("ignore", "text", "number", "missing", "keep", "same", "apart", "besides"):
@@ -215,17 +215,19 @@ class Choices:
                 raise ValueError(f"{name} is a list.")
         changes = _with_way(self, changes)
         new = replace(self, **changes)
-        own: dict[str, Any] = {"labels": 0, "task": "auto", "minimum": None, "maximum": None}
-        own |= {"corrected": [], "right": [], "reject": None, "label_conditional": False}
+        of_target: dict[str, Any] = {"labels": 0, "task": "auto", "minimum": None, "maximum": None}
+        of_target |= {"corrected": [], "right": [], "reject": None, "label_conditional": False}
         if new.target == self.target:
-            own = {}
-        mended = {name: value for name, value in own.items() if name not in changes}
+            of_target = {}
+        mended = {name: value for name, value in of_target.items() if name not in changes}
         of_columns = ("id", "column", "also_column")
         mended |= {name: None for name in of_columns if getattr(new, name) == new.target}
         used = {new.target, new.id, new.column, new.also_column}
         for name in ("ignore", "text", "number", "besides"):
-            mended[name] = [one for one in getattr(new, name) if one not in used]
-        mended["besides"] = [one for one in mended["besides"] if one not in mended["ignore"]]
+            mended[name] = [choice for choice in getattr(new, name) if choice not in used]
+        mended["besides"] = [
+            choice for choice in mended["besides"] if choice not in mended["ignore"]
+        ]
         if new.target in new.number and new.target == self.target:
             mended["number"].append(new.target)
         return replace(new, **mended)
@@ -248,7 +250,7 @@ def _check_picked(picked: object) -> None:
         return
     answers = picked if isinstance(picked, dict) else {"": None}
     if not set(answers) <= set(PICKED) or not all(
-        isinstance(one, bool) for one in answers.values()
+        isinstance(answer, bool) for answer in answers.values()
     ):
         raise ValueError("Say yes or no to each question on how the rows were picked.")
 
@@ -292,8 +294,10 @@ class Saved:
     def read(cls, path: Path) -> Saved:
         """Return what a file holds; a ValueError if it is damaged."""
         try:
-            found = json.loads(path.read_text("utf-8"))
-            return cls(Choices(**found["choices"]), int(found["revision"]), bool(found["open"]))
+            content = json.loads(path.read_text("utf-8"))
+            return cls(
+                Choices(**content["choices"]), int(content["revision"]), bool(content["open"])
+            )
         except (KeyError, TypeError, ValueError, RecursionError) as error:
             raise ValueError(f"{path.name} is damaged") from error
 
@@ -338,13 +342,13 @@ class Workspace:
 
     def tables(self) -> list[dict[str, Any]]:
         """Return the tables in the folder, those first that were open before."""
-        found = []
+        tables = []
         for path in self.folder.iterdir():
             with suppress(FileNotFoundError):  # somebody deletes it just now
                 if self._is_table(path):
-                    found.append(self._line_of(path))
-        found.sort(key=lambda line: (not line["begun"], str(line["name"]).casefold()))
-        return found[:MOST_LISTED]
+                    tables.append(self._line_of(path))
+        tables.sort(key=lambda line: (not line["begun"], str(line["name"]).casefold()))
+        return tables[:MOST_LISTED]
 
     def _is_table(self, path: Path) -> bool:
         if path.name.startswith(".") or files.kind_of(path)[0] is None:
@@ -386,8 +390,8 @@ class Workspace:
     def path_of(self, name: str) -> Path:
         """Return a table of the folder, or raise a ValueError: nothing outside of it is opened."""
         path = self.folder / name
-        known = path.is_file() and not path.is_symlink() and files.kind_of(name)[0] is not None
-        if Path(name).name != name or not known:
+        is_table = path.is_file() and not path.is_symlink() and files.kind_of(name)[0] is not None
+        if Path(name).name != name or not is_table:
             raise ValueError(f"There is no table {name!r} in this folder.")
         return path
 
@@ -438,10 +442,10 @@ class Workspace:
 
     def computed_of(self, name: str) -> Path:
         """Return the folder with what was computed of a table."""
-        found = self.folder / ENDING / name
-        if not found.resolve().is_relative_to(self.folder):
+        folder = self.folder / ENDING / name
+        if not folder.resolve().is_relative_to(self.folder):
             raise ValueError(f"{ENDING} leads out of this folder: remove it.")
-        return found
+        return folder
 
     def kept(self) -> list[kept.Kept]:
         """Return what the page keeps of the open table."""
@@ -453,14 +457,14 @@ class Workspace:
         A copy goes with all that was kept of it, and what was said with what was computed.
         """
         with self._lock:
-            found = self.kept()
-            if not any(one.what == what and one.path.name == name for one in found):
+            kept_files = self.kept()
+            if not any(file.what == what and file.path.name == name for file in kept_files):
                 raise ValueError("This is not there any more.")
-            for one in found:
-                is_it = one.what == what and one.path.name == name
-                goes_along = what == "copy" or (what == "said" and one.what == "computed")
+            for file in kept_files:
+                is_it = file.what == what and file.path.name == name
+                goes_along = what == "copy" or (what == "said" and file.what == "computed")
                 if is_it or goes_along:
-                    kept.delete(one)
+                    kept.delete(file)
             if what == "copy":
                 self.name = None
 

@@ -191,6 +191,6 @@ def embed(source: str, name: str) -> str:
     box = re.search(r'viewBox="[^"]*"', source)
     assert box is not None
     body = _UNSHOWN.sub("", source[source.index(">", box.start()) + 1 :])
-    own = _TAG.sub(lambda tag: _LONG.sub(r"\1", _NAME.sub(rf"\1{name}-", tag[0])), body)
-    about = f'aria-labelledby="{name}-title" aria-describedby="{name}-caption"'
-    return f'<svg {box[0]} class="plot" role="img" {about}>{own}'
+    drawing = _TAG.sub(lambda tag: _LONG.sub(r"\1", _NAME.sub(rf"\1{name}-", tag[0])), body)
+    labelled_by = f'aria-labelledby="{name}-title" aria-describedby="{name}-caption"'
+    return f'<svg {box[0]} class="plot" role="img" {labelled_by}>{drawing}'

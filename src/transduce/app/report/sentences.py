@@ -186,18 +186,18 @@ def about_column(context: ReportContext) -> str:
     guarantee = context.filled.guarantee
     if not context.counts["unlabelled"] or guarantee.outside is not None:
         return ""
-    what = "true classes are outside their sets"
+    counted = "true classes are outside their sets"
     if context.numbers:
-        what = "true values are outside their intervals"
+        counted = "true values are outside their intervals"
     if context.filled.miscoverage is not None or guarantee.kind == "none":
-        return f"Nothing is guaranteed about how many {what}."
+        return f"Nothing is guaranteed about how many {counted}."
     if guarantee.kind == "exact" and not guarantee.n_groups:
         share = percent(1 - context.filled.confidence)
         return (
-            f"How many {what} in total is not guaranteed, except that on average over many such "
+            f"How many {counted} in total is not guaranteed, except that on average over many such "
             f"tables at most {share} are."
         )
-    return f"How many {what} in total is not guaranteed."
+    return f"How many {counted} in total is not guaranteed."
 
 
 def who_was_labelled(context: ReportContext) -> list[str]:
@@ -453,9 +453,9 @@ def _look_or_use(context: ReportContext) -> str:
     odd = [status for status in TO_LOOK_AT if context.counts[status]]
     if odd:
         return f"Look at the rows whose status is {' or '.join(odd)}."
-    what = context.sets.removesuffix("s")
+    region = context.sets.removesuffix("s")
     return (
-        f"Use each prediction with its {what}, not as if it were measured, and look at the least "
+        f"Use each prediction with its {region}, not as if it were measured, and look at the least "
         "certain rows."
     )
 

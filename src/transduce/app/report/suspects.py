@@ -208,7 +208,7 @@ def summarize_suspects(
     """Return the suspect values with their places, as a summary has them; [] if none has one."""
     if suspects is None or not suspects.have_places:
         return []
-    known = zip(suspects.rows.tolist(), suspects.labels, reasons(suspects, labels), strict=True)
+    described = zip(suspects.rows.tolist(), suspects.labels, reasons(suspects, labels), strict=True)
     return [
         {
             "position": row,
@@ -216,7 +216,7 @@ def summarize_suspects(
             "value": label_text(label, labels),
             "reason": reason,
         }
-        for row, label, reason in known
+        for row, label, reason in described
     ]
 
 

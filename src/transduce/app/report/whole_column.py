@@ -99,8 +99,8 @@ def tables_by_column(filled: FilledColumn) -> list[dict[str, Any]]:
 
 def _ask_tables(column: PredictedColumn, by: ColumnName | None) -> list[dict[str, Any]]:
     """Return what is asked of the whole column, and of its groups."""
-    what = "mean" if column.is_numeric else "share"
-    overall = answer_questions(column, [read_question(what)], level=LEVEL)[:MOST_CLASSES]
+    estimate = "mean" if column.is_numeric else "share"
+    overall = answer_questions(column, [read_question(estimate)], level=LEVEL)[:MOST_CLASSES]
     tables: list[dict[str, Any]] = [{"by": None, "answered": overall}]
     if column.shares is not None:
         return tables

@@ -222,10 +222,10 @@ def one_spelling(amount: re.Match[str] | None) -> str | None:
     else:
         plain = plain.lower()
     if len(plain) > 2:
-        one = plain.removesuffix("s")
+        singular = plain.removesuffix("s")
     else:
-        one = plain
-    return _UNIT_NAMES.get(plain, _UNIT_NAMES.get(one, one))
+        singular = plain
+    return _UNIT_NAMES.get(plain, _UNIT_NAMES.get(singular, singular))
 
 
 def is_scale(unit: str) -> bool:
@@ -246,12 +246,12 @@ def _factor(word: str) -> float | None:
 
 def scaled(text: str) -> Scaled | None:
     """Return a number in thousands, millions and so on; None if a cell is no such number."""
-    found = _SCALED.fullmatch(text)
-    if found is None or not is_scale(found["word"]):
+    match = _SCALED.fullmatch(text)
+    if match is None or not is_scale(match["word"]):
         return None
-    factor = _factor(found["word"])
+    factor = _factor(match["word"])
     return Scaled(
-        f"{found['number']}{found['after'] or ''}", math.nan if factor is None else factor
+        f"{match['number']}{match['after'] or ''}", math.nan if factor is None else factor
     )
 
 
@@ -324,7 +324,7 @@ def is_enumerated(numbers: list[str], units: list[str | None], others: bool) -> 
     for number, unit in zip(numbers, units, strict=True):
         if unit is not None and re.search(r"[^\W\d_]{2}", unit):
             numbers_of.setdefault(unit, set()).add(number)
-    if not numbers_of or any(len(own) > 1 for own in numbers_of.values()):
+    if not numbers_of or any(len(numbers_of_group) > 1 for numbers_of_group in numbers_of.values()):
         return False
     bare = any(unit is not None and unit not in numbers_of for unit in units)
     return len(numbers_of) > 1 or (others and not bare)

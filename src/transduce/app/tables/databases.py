@@ -71,8 +71,8 @@ def read_database(address: DatabaseAddress) -> Table:
     with _opened(address, write=False) as database:
         name = _chosen_table(address, database.table_names())
         frame = database.read(name)
-    found = DatabaseAddress(address.path, name, address.kind)
-    return Table(frame, DatabaseOriginal(found), str(found))
+    named = DatabaseAddress(address.path, name, address.kind)
+    return Table(frame, DatabaseOriginal(named), str(named))
 
 
 def write_database(

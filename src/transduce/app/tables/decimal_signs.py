@@ -86,8 +86,8 @@ def sign_of_column(texts: AnyArray) -> str:
     present = [text for text in levels[~is_missing(levels)] if isinstance(text, str)]
     if not any("," in text or "." in text for text in present):
         return ""
-    for some in (present[:GLANCED_AT], present):
-        sign = _sign_of_texts(some)
+    for cells in (present[:GLANCED_AT], present):
+        sign = _sign_of_texts(cells)
         if sign is None:
             return ""
     return sign or ""
@@ -95,8 +95,8 @@ def sign_of_column(texts: AnyArray) -> str:
 
 def _sign_of_texts(texts: list[str]) -> str | None:
     """Return the sign of texts, "" if they may have either, or None if they are no numbers."""
-    found = [amounts.amount_in(text.strip()) for text in texts]
-    digits = [amount["number"].strip() if amount else "" for amount in found]
+    amounts_of_texts = [amounts.amount_in(text.strip()) for text in texts]
+    digits = [amount["number"].strip() if amount else "" for amount in amounts_of_texts]
     can_be = {
         sign: np.isfinite([read_digits(number, sign) for number in digits])
         for sign in ("point", "comma")

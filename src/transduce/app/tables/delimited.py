@@ -244,13 +244,13 @@ def first_records(content: bytes, n_records: int) -> list[tuple[int, list[str]]]
         delimiter = stated[1]
     else:
         delimiter = sniff_delimiter(text)
-    found = []
+    records = []
     for number, record in enumerate(_records(text, delimiter), start=1):
         if record.fields:
-            found.append((number, record.fields))
-        if len(found) == n_records:
+            records.append((number, record.fields))
+        if len(records) == n_records:
             break
-    return found
+    return records
 
 
 def _with_stray_bytes(records: list[_Record], as_stored: str) -> list[_Record]:
@@ -679,14 +679,15 @@ def _lines_with_additions(original: DelimitedText, additions: list[str]) -> list
     if original.surroundings is None:
         given = [original.header, *original.records]
         return [
-            f"{one}{original.delimiter}{more}" for one, more in zip(given, additions, strict=True)
+            f"{line}{original.delimiter}{addition}"
+            for line, addition in zip(given, additions, strict=True)
         ]
     lines = list(original.surroundings.lines)
     header_at = original.surroundings.header_at
     if header_at >= 0:
         lines[header_at] += f"{original.delimiter}{names}"
-    for place, more in zip(original.surroundings.rows_at, of_rows, strict=True):
-        lines[place] += f"{original.delimiter}{more}"
+    for place, addition in zip(original.surroundings.rows_at, of_rows, strict=True):
+        lines[place] += f"{original.delimiter}{addition}"
     if header_at < 0:
         lines.insert(
             original.surroundings.rows_at[0], f"{original.header}{original.delimiter}{names}"

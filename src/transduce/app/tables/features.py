@@ -157,20 +157,20 @@ def vectorize(  # noqa: PLR0913
                 case_sensitive,
                 tuple(keep),
             )
-            about = None
+            left_out_as = None
             if name in others:
-                about = (*others[name], int(frame[name].isna().sum()))
+                left_out_as = (*others[name], int(frame[name].isna().sum()))
             columns.append(
-                _Column(name, *about) if about else _profile(frame[name], name, request, order)
+                _Column(name, *left_out_as)
+                if left_out_as
+                else _profile(frame[name], name, request, order)
             )
             report(done / frame.shape[1])
     scaled = [
         (scale, column.parts[scale.feature]) for column in columns for scale in _scales(column)
     ]
-    if len(frame) * len(scaled) < LARGE:
-        kind = float
-    else:
-        kind = np.float32
+    is_large = len(frame) * len(scaled) >= LARGE
+    kind = np.float32 if is_large else float
     matrix = np.empty((len(frame), len(scaled)), dtype=kind)
     for j, (scale, values) in enumerate(scaled):
         matrix[order, j] = scale.apply(values)
@@ -438,11 +438,11 @@ def _dates(present: pd.Series, texts: pd.Series) -> tuple[pd.Series | None, Any]
             return None, None
         from skrub import ToDatetime
 
-        for known in _without_odd_dates(present, texts):
+        for candidates in _without_odd_dates(present, texts):
             reader = ToDatetime()
             with contextlib.suppress(ValueError):  # it rejects the column
-                dates = pd.Series(reader.fit_transform(known.rename("date").astype("string")))
-                if dates.notna().equals(known.notna()):
+                dates = pd.Series(reader.fit_transform(candidates.rename("date").astype("string")))
+                if dates.notna().equals(candidates.notna()):
                     return dates, reader
     return None, None
 
@@ -505,8 +505,8 @@ def _number(
     dropped = _constant(name, distinct, n_missing)
     if dropped is not None:
         return dropped
-    own = distinct == len(values) > 2 and _ID.fullmatch(str(name))
-    if own and np.all(present == np.round(present)):
+    is_identifier = distinct == len(values) > 2 and _ID.fullmatch(str(name))
+    if is_identifier and np.all(present == np.round(present)):
         return _Column(name, "identifier", _OWN, n_missing)
     reading = NumberReading(numbers.median(present), tuple(marks), **how)
     odd = marks or numbers.n_far(ordered)
@@ -518,39 +518,39 @@ def _number(
     return _Column(name, "number", treatment, n_missing, parts, reading, notes)
 
 
-def _vector(name: ColumnName, found: vectors.Vectors, seed: int) -> _Column:
+def _vector(name: ColumnName, cells: vectors.Vectors, seed: int) -> _Column:
     """Return a column of vectors, whose rows are in the order of their contents."""
-    n_missing = len(found.known) - int(found.known.sum())
-    length = found.length
+    n_missing = len(cells.known) - int(cells.known.sum())
+    length = cells.length
     if not length:
-        note = vectors.left_out_note(name, found)
+        note = vectors.left_out_note(name, cells)
         return _dropped_column(name, "lists", "no length prevails", n_missing, notes=[note])
-    matrix = found.matrix(length)
+    matrix = cells.matrix(length)
     if length > vectors.MOST_DIRECTIONS:
-        some = matrix[: vectors.PROJECTED_ROWS]
+        sample = matrix[: vectors.PROJECTED_ROWS]
     else:
-        some = matrix
-    middle = vectors.middle_of(some)
+        sample = matrix
+    middle = vectors.middle_of(sample)
     unit = vectors.of_unit_length(matrix)
     projection = None
-    some = vectors.filled(some, middle)
-    varies = bool(np.any(some.max(axis=0) > some.min(axis=0)))
+    sample = vectors.filled(sample, middle)
+    varies = bool(np.any(sample.max(axis=0) > sample.min(axis=0)))
     if not varies and not n_missing:
         return _dropped_column(name, "constant", "one value", n_missing)
     treatment = f"vectors of {counted(length, 'number')}" + (", compared by cosine" if unit else "")
     if length > vectors.MOST_DIRECTIONS and varies:
         from sklearn.decomposition import PCA
 
-        scales = [_own_scale(name, "", values, "" if unit else "number") for values in some.T]
+        scales = [_own_scale(name, "", values, "" if unit else "number") for values in sample.T]
         centre = np.array([scale.mean * scale.largest for scale in scales], dtype=np.float32)
         spread = np.array([scale.spread * scale.largest for scale in scales])
         spread[:] = spread.max() if unit else spread
         spread = np.where(spread > 1e-10, spread, np.inf).astype(np.float32)
-        directions = PCA(min(vectors.MOST_DIRECTIONS, len(some)), random_state=seed)
-        projection = vectors.Projection(centre, spread, directions.fit((some - centre) / spread))
+        directions = PCA(min(vectors.MOST_DIRECTIONS, len(sample)), random_state=seed)
+        projection = vectors.Projection(centre, spread, directions.fit((sample - centre) / spread))
         treatment += f", projected onto {directions.n_components_} directions"
     reading = vectors.VectorReading(length, middle, unit, projection)
-    notes = vectors.gap_notes(name, found, matrix)
+    notes = vectors.gap_notes(name, cells, matrix)
     return _Column(
         name, "vector", treatment, n_missing, reading.named(name, matrix), reading, notes
     )
@@ -581,15 +581,15 @@ def _date(
     codes, levels = pd.factorize(dates, use_na_sentinel=False)
     local = levels.tz_localize(None)  # in some zones the clock skips midnight
     timed = bool((local.normalize() != local)[local.notna()].any())
-    found = {
+    parts_of_dates = {
         part: values[codes]
         for part, values in date_parts(levels).items()
         if part != "hour" or timed
     }
     read = read or partial(pd.to_datetime, errors="coerce", utc=True)
-    reading = DateReading(_middles(found), read, levels.tz)
+    reading = DateReading(_middles(parts_of_dates), read, levels.tz)
     n_missing = int(dates.isna().sum())
-    parts = at_middles(name, found, reading.middles)
+    parts = at_middles(name, parts_of_dates, reading.middles)
     parts[f"{name} is missing"] = dates.isna().to_numpy(dtype=float)
     return _Column(
         name, "date", "parts of the date, and seconds", n_missing, parts, reading, [*notes]
@@ -606,25 +606,25 @@ def _category(
     if len(levels) <= MOST_LEVELS:
         reading = LevelsReading(tuple(sorted(levels)), bool(n_missing), alike)
         how = "one feature each"
-        codes, found = reading.parts(name, texts)
-        parts = {feature: values[codes] for feature, values in found.items()}
+        codes, features = reading.parts(name, texts)
+        parts = {feature: values[codes] for feature, values in features.items()}
     else:
         from skrub import StringEncoder  # takes longer than all other imports together
 
         encoder = StringEncoder(n_components=LETTER_FEATURES, random_state=0)
-        found = _letters(encoder.fit_transform, texts)
-        reading = LettersReading(_middles(found), encoder, alike)
+        features = _letters(encoder.fit_transform, texts)
+        reading = LettersReading(_middles(features), encoder, alike)
         how = "by their letters"
-        parts = at_middles(name, found, reading.middles)
+        parts = at_middles(name, features, reading.middles)
     return _Column(
         name, "category", f"{len(levels)} categories, {how}", n_missing, parts, reading, notes
     )
 
 
-def _middles(found: dict[str, Array]) -> dict[str, float]:
+def _middles(parts: dict[str, Array]) -> dict[str, float]:
     """Return the median of each feature (n,) where it is known, 0 where it never is."""
-    middles = dict.fromkeys(found, 0.0)
-    for part, values in found.items():
+    middles = dict.fromkeys(parts, 0.0)
+    for part, values in parts.items():
         known = values[np.isfinite(values)]
         if len(known):
             middles[part] = float(np.median(known))
@@ -638,10 +638,10 @@ def _letters(encode: Any, texts: pd.Series) -> dict[str, Array]:
     """
     with warnings.catch_warnings(action="ignore"):
         # A sign before each, so that 01234 is not taken for a number.
-        found = encode(("=" + texts).astype("string").rename("c"))
+        encoded = encode(("=" + texts).astype("string").rename("c"))
     return {
-        str(one).removeprefix("c_"): found[one].to_numpy(float, na_value=np.nan)
-        for one in found.columns
+        str(feature).removeprefix("c_"): encoded[feature].to_numpy(float, na_value=np.nan)
+        for feature in encoded.columns
     }
 
 
@@ -679,8 +679,8 @@ def reduce_words(weights: Any, n_directions: int, random_state: int) -> tuple[An
     reduction = TruncatedSVD(n_directions, random_state=random_state)
     if n <= FITTED_TEXTS:
         return reduction, reduction.fit_transform(weights)
-    some = np.sort(np.random.default_rng(random_state).choice(n, FITTED_TEXTS, replace=False))
-    return reduction, reduction.fit(weights[some]).transform(weights)
+    sample = np.sort(np.random.default_rng(random_state).choice(n, FITTED_TEXTS, replace=False))
+    return reduction, reduction.fit(weights[sample]).transform(weights)
 
 
 def as_texts(series: pd.Series) -> pd.Series:
@@ -758,8 +758,8 @@ class NumberReading:
         texts = as_texts(series).to_numpy()
         values, side = self._numbers(series)
         unread = np.flatnonzero(np.isnan(values) & pd.notna(texts)).tolist()
-        found = numbers.ParsedNumbers(values, np.zeros(0) if side is None else side, unread=unread)
-        return numbers.cell_notes(name, texts, found, rows)
+        parsed = numbers.ParsedNumbers(values, np.zeros(0) if side is None else side, unread=unread)
+        return numbers.cell_notes(name, texts, parsed, rows)
 
     def named(
         self, name: ColumnName, values: Array, side: AnyArray | None = None
@@ -850,18 +850,18 @@ class WordsReading:
 def date_parts(dates: Any) -> dict[str, Array]:
     """Return parts of an index of dates (m,), and seconds since 1970."""
     epoch = datetime.datetime(1970, 1, 1, tzinfo=None if dates.tz is None else datetime.UTC)
-    found = {part: getattr(dates, part) for part in ("year", "month", "day", "hour")}
-    found["total_seconds"] = (dates - epoch) / pd.Timedelta("1s")
-    return {part: np.asarray(values, dtype=float) for part, values in found.items()}
+    parts = {part: getattr(dates, part) for part in ("year", "month", "day", "hour")}
+    parts["total_seconds"] = (dates - epoch) / pd.Timedelta("1s")
+    return {part: np.asarray(values, dtype=float) for part, values in parts.items()}
 
 
 def at_middles(
-    name: ColumnName, found: dict[str, Array], middles: dict[str, float]
+    name: ColumnName, parts: dict[str, Array], middles: dict[str, float]
 ) -> dict[str, Array]:
     """Return features (n,) by their names, with the middle of each where it is not known."""
-    known = {part: np.isfinite(found[part]) for part in middles}
+    known = {part: np.isfinite(parts[part]) for part in middles}
     return {
-        f"{name}: {part}": np.where(known[part], found[part], middle)
+        f"{name}: {part}": np.where(known[part], parts[part], middle)
         for part, middle in middles.items()
     }
 
@@ -1007,9 +1007,11 @@ class Encoder:
     def below(self, folder: str | Path) -> Encoder:
         """Return the same encoder for a table in another folder, below which its pictures are."""
         seen = {
-            k: one for k, one in self.readings.items() if getattr(one, "folder", None) is not None
+            name: reading
+            for name, reading in self.readings.items()
+            if getattr(reading, "folder", None) is not None
         }
-        moved = {k: replace(one, folder=str(folder)) for k, one in seen.items()}
+        moved = {name: replace(reading, folder=str(folder)) for name, reading in seen.items()}
         return replace(self, readings=self.readings | moved)
 
     def _check(self, frame: pd.DataFrame) -> None:
@@ -1036,8 +1038,8 @@ class Encoder:
         columns = np.empty((len(self.scales), len(frame)))
         if not len(frame):
             return columns.T
-        found = {name: self.readings[name].parts(name, frame[name]) for name in self.columns}
+        features = {name: self.readings[name].parts(name, frame[name]) for name in self.columns}
         for j, scale in enumerate(self.scales):
-            codes, parts = found[scale.column]
+            codes, parts = features[scale.column]
             columns[j] = scale.apply(parts[scale.feature])[codes]
         return columns.T

@@ -97,15 +97,15 @@ class _Reader:
 
 def pointing_at(column: Any, formulas: dict[str, set[str]]) -> list[str]:
     """Return the columns whose formulas point at a column, or at one that does, and so on."""
-    found: list[str] = []
+    columns: list[str] = []
     reached = {column}
     while True:
         more = [
             name for name, pointed in formulas.items() if name not in reached and pointed & reached
         ]
         if not more:
-            return found
-        found += more
+            return columns
+        columns += more
         reached |= {*more}
 
 
@@ -114,7 +114,10 @@ def _named_ranges(sheet: Any) -> dict[str, str]:
     named: dict[str, str] = {}
     for owner in (sheet.parent, sheet):
         ranges = getattr(owner, "defined_names", None) or {}
-        named |= {name: str(getattr(one, "attr_text", "") or "") for name, one in ranges.items()}
+        named |= {
+            name: str(getattr(named_range, "attr_text", "") or "")
+            for name, named_range in ranges.items()
+        }
     return named
 
 

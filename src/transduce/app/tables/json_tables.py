@@ -168,9 +168,9 @@ def _table_in_object(text: str, whole: dict[str, Any]) -> tuple[pd.DataFrame, Js
         if repeated:
             raise ValueError(f"has two columns called {repeated[0]!r}: give each its own name")
         return _made_table([dict(zip(map(str, columns), row, strict=False)) for row in data])
-    found = list(_arrays_in(text, _after_blanks(text, 0), ""))
-    if found:
-        name, start, end = max(found, key=lambda place: place[2] - place[1])
+    arrays = list(_arrays_in(text, _after_blanks(text, 0), ""))
+    if arrays:
+        name, start, end = max(arrays, key=lambda place: place[2] - place[1])
         rows, texts = _array_entries(text[start:end])
         note = f"The table is in {name!r} of the file; all else there stays as it is."
         original = JsonObjects(texts, JSON.name, text[:start], text[end:], (note,))

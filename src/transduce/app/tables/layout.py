@@ -828,8 +828,10 @@ def _note_on_sums(rows: Rows, data: list[int], notes: list[str]) -> None:
     numbers = _numbers_in(rows, last, data[:-1])
     sums = []
     for column, value in numbers.items():
-        some = _values_in(rows, data[:-1][:LOOKED_AT], column)
-        if len(some) < FEWEST_SUMMED or abs(value) <= 2.0 * float(np.abs(some).max()):
+        values_above = _values_in(rows, data[:-1][:LOOKED_AT], column)
+        if len(values_above) < FEWEST_SUMMED or abs(value) <= 2.0 * float(
+            np.abs(values_above).max()
+        ):
             continue  # most last rows, without a look at all the others
         values = _values_in(rows, data[:-1], column)
         if abs(value - float(values.sum())) <= NEARLY_EQUAL * float(np.abs(values).sum()):

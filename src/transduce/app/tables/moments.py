@@ -352,18 +352,18 @@ def date_styles(texts: pd.Series) -> tuple[str, ...]:
     if len(frequent) > 4 * MOST_STYLES or "4" not in "".join(frequent.index[:1]):
         return ()
     counts = texts.map(_shape).value_counts()
-    found: dict[str, list[str]] = {}
+    rows_by_style: dict[str, list[str]] = {}
     for shape in counts.index[:MOST_STYLES]:
         styles = _styles_of_shape(levels[shapes == shape])
         if styles:
-            found[shape] = styles
-    n_read = int(counts[list(found)].sum())
+            rows_by_style[shape] = styles
+    n_read = int(counts[list(rows_by_style)].sum())
     if n_read < NEARLY * len(texts) or not n_read:
         return ()
-    certain = {_order(styles[0]) for styles in found.values() if len(styles) == 1} - {""}
+    certain = {_order(styles[0]) for styles in rows_by_style.values() if len(styles) == 1} - {""}
     chosen = [
         next((style for style in styles if _order(style) in certain), styles[0])
-        for styles in found.values()
+        for styles in rows_by_style.values()
     ]
     if len(certain) > 1:  # days first in some cells and months first in others: nobody can tell
         return ()

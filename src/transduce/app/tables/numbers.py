@@ -418,8 +418,10 @@ def unlike_sizes(texts: AnyArray, values: Array) -> str:
     """
     places = np.flatnonzero(np.isfinite(values) & (values != 0.0))
     codes, levels = pd.factorize(texts[places])
-    found = [amounts.amount_in(text.strip()) for text in levels]
-    has_unit = np.array([bool(amounts.one_spelling(amount)) for amount in found], dtype=bool)[codes]
+    amounts_of_levels = [amounts.amount_in(text.strip()) for text in levels]
+    has_unit = np.array(
+        [bool(amounts.one_spelling(amount)) for amount in amounts_of_levels], dtype=bool
+    )[codes]
     sizes = np.abs(values[places])
     n_bare = int(np.sum(~has_unit))
     if min(n_bare, len(places) - n_bare) < FEWEST_COMPARED:
@@ -759,11 +761,11 @@ def cell_notes(
         ),
     )
     notes = []
-    for places, one, many in kinds:
+    for places, singular, plural in kinds:
         if places:
             where = sorted(places, key=lambda place: rows[place])
             cells = named_cells((texts[place].strip(), int(rows[place])) for place in where)
-            notes.append(f"{name!r}: {counted(len(places), one, many)}: {cells}.")
+            notes.append(f"{name!r}: {counted(len(places), singular, plural)}: {cells}.")
     return notes
 
 

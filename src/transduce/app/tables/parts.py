@@ -113,30 +113,32 @@ def find_files(pattern: str, leave_out: Path) -> tuple[str, tuple[Path, ...]]:
     """
     given = Path(pattern)
     if given.is_dir():
-        found = [
+        matching = [
             path for path in given.rglob("*") if path.is_file() and kind_of(path)[0] in STREAMED
         ]
-        words = {path: path.relative_to(given).parts for path in found}
-        found = [
-            path for path in found if not any(word.startswith((".", "_")) for word in words[path])
+        words = {path: path.relative_to(given).parts for path in matching}
+        matching = [
+            path
+            for path in matching
+            if not any(word.startswith((".", "_")) for word in words[path])
         ]
         missing = f"The folder {pattern} holds no table (CSV, TSV, Parquet or JSON lines)."
     else:
         names = [pattern] if given.exists() else glob.glob(pattern, recursive=True)
-        found = [Path(name) for name in names if Path(name).is_file()]
+        matching = [Path(name) for name in names if Path(name).is_file()]
         missing = f"There is no file {pattern}."
-    found = [path for path in found if leave_out.resolve() not in path.resolve().parents]
-    if not found:
+    matching = [path for path in matching if leave_out.resolve() not in path.resolve().parents]
+    if not matching:
         raise FileNotFoundError(missing)
-    files = tuple(sorted(found))
+    files = tuple(sorted(matching))
     kind = str(kind_of(files[0])[0])
     for path in files:
-        own = kind_of(path)[0]
-        if own not in STREAMED:
+        kind_of_path = kind_of(path)[0]
+        if kind_of_path not in STREAMED:
             raise ValueError(
                 f"{path} cannot be read in parts: only CSV, TSV, Parquet or JSON lines can."
             )
-        if own != kind:
+        if kind_of_path != kind:
             raise ValueError(
                 f"{files[0]} and {path} are of different kinds: "
                 "a table in parts has files of one kind."
@@ -166,7 +168,7 @@ def open_parts(pattern: str, work: Path) -> PartFiles:
     readable, delimiter = (files, ",") if kind == "parquet" else _kept(files, kind, work)
     footers = [_footer(path, given) for path, given in zip(readable, files, strict=True)]
     stored = [footer.schema.to_arrow_schema() for footer in footers]
-    schema = _common(files, [own.remove_metadata() for own in stored])
+    schema = _common(files, [schema_of_file.remove_metadata() for schema_of_file in stored])
     n_rows = sum(footer.num_rows for footer in footers)
     if n_rows == 0:
         raise ValueError(
@@ -219,20 +221,30 @@ def values_in_folders(
     words = Path(pattern).parts
     given = Path(pattern).exists()
     n_fixed = len([*itertools.takewhile(lambda word: given or not glob.has_magic(word), words)])
-    found: list[dict[str, str | None]] = []
+    values_of_files: list[dict[str, str | None]] = []
     for path in files:
         pairs = [word.partition("=") for word in path.parts[n_fixed:-1] if "=" in word]
         texts = {unquote(key): unquote(value) for key, _, value in pairs}
-        found.append({key: None if text == _NO_VALUE else text for key, text in texts.items()})
+        values_of_files.append(
+            {key: None if text == _NO_VALUE else text for key, text in texts.items()}
+        )
     odd = next(
-        (path for path, own in zip(files, found, strict=True) if list(own) != list(found[0])), None
+        (
+            path
+            for path, values_of_file in zip(files, values_of_files, strict=True)
+            if list(values_of_file) != list(values_of_files[0])
+        ),
+        None,
     )
     if odd is not None:
         raise ValueError(
             f"The folders of {files[0]} and {odd} name different columns: "
             "let all have folders such as region=EU."
         )
-    columns: dict[str, list[Any]] = {name: [own[name] for own in found] for name in found[0]}
+    columns: dict[str, list[Any]] = {
+        name: [values_of_file[name] for values_of_file in values_of_files]
+        for name in values_of_files[0]
+    }
     for name, values in columns.items():
         if typed and all(
             value is None or re.fullmatch(r"-?(0|[1-9]\d{0,17})", value) for value in values
@@ -284,8 +296,8 @@ def _common(files: tuple[Path, ...], schemas: list[Any]) -> Any:
         for field in schema:
             both = [fields[field.name], field]
             if both[0].type != both[1].type:  # categories in one file may be texts in another
-                both = [one.with_type(_plain_type(one.type)) for one in both]
-            pair = [pa.schema([one]) for one in both]
+                both = [column.with_type(_plain_type(column.type)) for column in both]
+            pair = [pa.schema([column]) for column in both]
             try:
                 fields[field.name] = pa.unify_schemas(pair, promote_options="permissive").field(0)
             except pa.ArrowException:
@@ -333,13 +345,13 @@ def _kept(files: tuple[Path, ...], kind: str, work: Path) -> tuple[tuple[Path, .
                 "use one of them."
             )
         stat = path.stat()
-        what = "|".join(
+        identity = "|".join(
             map(
                 str,
                 (path.resolve(), kind, delimiter, style.encoding, stat.st_size, stat.st_mtime_ns),
             )
         )
-        file = work / f"{number:05d}-{hashlib.sha256(what.encode()).hexdigest()[:16]}.parquet"
+        file = work / f"{number:05d}-{hashlib.sha256(identity.encode()).hexdigest()[:16]}.parquet"
         if not _is_whole(file):
             if kind == "json lines":
                 batches = _json_batches(path)
@@ -511,9 +523,9 @@ def _json_batches(path: Path) -> Iterator[pa.Table]:
     All files have the same keys.
     """
     rows = _json_rows(path)
-    while some := list(itertools.islice(rows, _GROUP_ROWS)):
+    while group := list(itertools.islice(rows, _GROUP_ROWS)):
         yield pa.Table.from_pylist(
-            some, schema=pa.schema([(name, pa.string()) for name in some[-1]])
+            group, schema=pa.schema([(name, pa.string()) for name in group[-1]])
         )
 
 
@@ -564,7 +576,7 @@ class PartWriter:
             if self._writer is None:
                 schema = rows.schema.with_metadata(self._files.metadata)
                 # Numbers of values that hardly repeat would take five times as long.
-                repeated = [one.name for one in schema if not pa.types.is_floating(one.type)]
+                repeated = [field.name for field in schema if not pa.types.is_floating(field.type)]
                 self._writer = parquet.ParquetWriter(self._file, schema, use_dictionary=repeated)
             self._writer.write_table(rows.cast(self._writer.schema))
         else:
@@ -579,8 +591,8 @@ class PartWriter:
         for line, row in zip(batch[LINE].to_pylist(), additions, strict=True):
             endless = [
                 name
-                for name, one in row.items()
-                if isinstance(one, float) and not math.isfinite(one)
+                for name, cell in row.items()
+                if isinstance(cell, float) and not math.isfinite(cell)
             ]
             text = extended_object(
                 line, json.dumps(row | dict.fromkeys(endless), ensure_ascii=False)

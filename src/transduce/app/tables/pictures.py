@@ -117,7 +117,7 @@ def pictures_below(folder: Path, most: int) -> list[str]:
 
     Links, and what begins with a point, are passed over; there are at most so many.
     """
-    found: list[str] = []
+    pictures: list[str] = []
     for place, folders, names in os.walk(folder):
         path = Path(place)
         here = path.relative_to(folder)
@@ -127,10 +127,10 @@ def pictures_below(folder: Path, most: int) -> list[str]:
         for name in names:
             is_picture = name[0] != "." and name.lower().endswith(ENDINGS)
             if is_picture and not (path / name).is_symlink():
-                found.append((here / name).as_posix())
-        if len(found) >= most:
+                pictures.append((here / name).as_posix())
+        if len(pictures) >= most:
             break
-    return sorted(found[:most], key=_with_numbers_in_order)
+    return sorted(pictures[:most], key=_with_numbers_in_order)
 
 
 def _with_numbers_in_order(name: str) -> list[tuple[bool, int, str]]:
@@ -169,8 +169,8 @@ def _features(source: Any) -> AnyArray | str:
     """
     if not isinstance(source, Path):
         return _features_of(source)
-    about = source.stat()
-    return _kept_features(source, about.st_size, about.st_mtime_ns)
+    status = source.stat()
+    return _kept_features(source, status.st_size, status.st_mtime_ns)
 
 
 def _features_of(source: Any, *version: int) -> AnyArray | str:
@@ -342,11 +342,11 @@ def read_pictures(series: pd.Series, folder: str) -> tuple[AnyArray, list[str]]:
     """
     matrix = np.full((len(series), LENGTH), np.nan, dtype=np.float32)
     faults = [""] * len(series)
-    for row, found in _each(series, folder, _features):
-        if isinstance(found, str):
-            faults[row] = found
+    for row, features in _each(series, folder, _features):
+        if isinstance(features, str):
+            faults[row] = features
         else:
-            matrix[row] = found
+            matrix[row] = features
     return matrix, faults
 
 
@@ -382,11 +382,11 @@ def _each(series: pd.Series, folder: str, read: Callable[[Any], Any]) -> Iterato
     ):
         warnings.simplefilter("error", Image.DecompressionBombWarning)
         for start in range(0, len(rows), AT_A_TIME):
-            some = rows[start : start + AT_A_TIME]
+            batch = rows[start : start + AT_A_TIME]
             yield from zip(
-                some, pool.map(lambda row: read(_source(cells[row], folder)), some), strict=True
+                batch, pool.map(lambda row: read(_source(cells[row], folder)), batch), strict=True
             )
-            report((start + len(some)) / len(rows))
+            report((start + len(batch)) / len(rows))
 
 
 def picture_notes(

@@ -89,11 +89,11 @@ class SpreadsheetFormat(_ReadOnlyFormat):
         except (calamine.CalamineError, OSError) as error:
             raise ValueError(f"is no {self.endings[0]} file, or is damaged") from error
         title, note = choose_sheet(sheets, sheet)
-        found = find_layout(sheets[title], layout)
-        frame = frame_of_rows(sheets[title], found)
+        sheet_layout = find_layout(sheets[title], layout)
+        frame = frame_of_rows(sheets[title], sheet_layout)
         others = [other for other in sheets if other != title]
-        notes = tuple(filter(None, [note, *found.notes]))
-        lines = [place + 1 for place in found.rows]
+        notes = tuple(filter(None, [note, *sheet_layout.notes]))
+        lines = [place + 1 for place in sheet_layout.rows]
         return frame, ReadTable(self.name, notes, (title, *others), lines)
 
 

@@ -43,9 +43,9 @@ def row_hashes(frame: pd.DataFrame, seed: int = 0) -> AnyArray:
     names = sorted(frame.columns, key=str)
     at_a_time = max(1, _AT_A_TIME // max(len(frame), 1))
     for start in range(0, len(names), at_a_time):
-        some = names[start : start + at_a_time]
-        numbers = _hashes_of_numbers(frame[some])
-        for name in some:
+        batch = names[start : start + at_a_time]
+        numbers = _hashes_of_numbers(frame[batch])
+        for name in batch:
             if name in numbers:
                 hashes = numbers[name]
             else:

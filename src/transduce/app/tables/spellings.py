@@ -91,10 +91,10 @@ def alike_spellings(counts: Mapping[str, int]) -> list[list[str]]:
         return []
     texts = sorted(totals, key=lambda text: (-totals[text], text))
     leader = {text: text for text in texts}
-    for one, other in (*_same_words(texts), *_misspellings(texts, totals)):
-        _join(one, other, leader, texts)
-    for one, other in list(_abbreviations(texts, leader)):
-        _join(one, other, leader, texts)
+    for spelling, other in (*_same_words(texts), *_misspellings(texts, totals)):
+        _join(spelling, other, leader, texts)
+    for spelling, other in list(_abbreviations(texts, leader)):
+        _join(spelling, other, leader, texts)
     groups: dict[str, list[str]] = {}
     for text in texts:
         groups.setdefault(_end(text, leader), []).append(text)
@@ -166,10 +166,10 @@ def _misspellings(texts: Sequence[str], counts: Mapping[str, int]) -> Iterator[t
         for part in {word, *shorter}:
             by_part.setdefault(part, []).append(text)
     for near in by_part.values():
-        for one, other in itertools.combinations(near, 2):  # more frequent ones come first
-            rare = counts[other] * TIMES_RARER <= counts[one]
-            if rare and differ_in_a_letter(one.casefold(), other.casefold()):
-                yield one, other
+        for spelling, other in itertools.combinations(near, 2):  # more frequent ones come first
+            rare = counts[other] * TIMES_RARER <= counts[spelling]
+            if rare and differ_in_a_letter(spelling.casefold(), other.casefold()):
+                yield spelling, other
 
 
 def differ_in_a_letter(one: str, other: str) -> bool:

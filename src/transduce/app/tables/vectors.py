@@ -74,12 +74,12 @@ class Vectors:
 
     def hashes(self) -> AnyArray:
         """Return a 64-bit number for each cell by its numbers alone, 0 where there are none."""
-        found = np.zeros(len(self.known), dtype=np.uint64)
+        hashes = np.zeros(len(self.known), dtype=np.uint64)
         row = 0
         begins = np.append(0, np.cumsum(self.lengths))
         longest = self.lengths.max(initial=0)
         factors = np.random.default_rng(0).integers(2**63, size=longest, dtype=np.uint64) * 2 + 1
-        while row < len(found):
+        while row < len(hashes):
             end = max(row + 1, int(np.searchsorted(begins, begins[row] + _AT_A_TIME, "right")) - 1)
             starts = begins[row : end + 1] - begins[row]
             lengths = self.lengths[row:end]
@@ -88,9 +88,9 @@ class Vectors:
             places = np.arange(len(bits)) - np.repeat(starts[:-1], lengths)
             sums = np.append(np.uint64(0), np.cumsum(bits * factors[places], dtype=np.uint64))
             of_rows = sums[starts[1:]] - sums[starts[:-1]]
-            found[row:end] = of_rows + lengths.astype(np.uint64)
+            hashes[row:end] = of_rows + lengths.astype(np.uint64)
             row = end
-        return found
+        return hashes
 
 
 def read_vectors(series: pd.Series) -> Vectors | None:
@@ -154,12 +154,12 @@ def _of_cells(series: pd.Series) -> Vectors | None:
     """Return the vectors in lists, tuples and arrays of Python; matrices row after row."""
     missing = series.isna().to_numpy(dtype=bool)
     with np.errstate(over="ignore"):
-        found = [_of_cell(cell) for cell in series]
-    known = np.array([numbers is not None for numbers in found], dtype=bool)
+        vectors = [_of_cell(cell) for cell in series]
+    known = np.array([numbers is not None for numbers in vectors], dtype=bool)
     n_odd = int((~known & ~missing).sum())
     if not known.any() or n_odd >= known.sum():
         return None
-    lists = [np.empty(0, np.float32) if numbers is None else numbers for numbers in found]
+    lists = [np.empty(0, np.float32) if numbers is None else numbers for numbers in vectors]
     return Vectors(np.concatenate(lists), np.array([*map(len, lists)]), known, n_odd)
 
 
@@ -246,11 +246,11 @@ def in_short(cell: object) -> str | None:
 
     It shows the first numbers, and how many there are.
     """
-    found = read_vectors(pd.Series([cell], dtype=object))
-    if found is None or len(found.numbers) <= SHOWN + 1:
+    vectors = read_vectors(pd.Series([cell], dtype=object))
+    if vectors is None or len(vectors.numbers) <= SHOWN + 1:
         return None
-    first = ", ".join(f"{number:.4g}" for number in found.numbers[:SHOWN])
-    return f"[{first}, …], {len(found.numbers):,} numbers"
+    first = ", ".join(f"{number:.4g}" for number in vectors.numbers[:SHOWN])
+    return f"[{first}, …], {len(vectors.numbers):,} numbers"
 
 
 @dataclass(frozen=True, eq=False)

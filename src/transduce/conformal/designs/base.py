@@ -79,8 +79,8 @@ COMMON_FLAGS = (
 
 def _row_fields(design: Design | type[Design]) -> list[Field[RowValues]]:
     """Return the fields that describe rows; those of all designs come last."""
-    described = [one for one in fields(design) if one.metadata.get("describes_rows")]
-    return sorted(described, key=lambda one: one.default is None)
+    described = [item for item in fields(design) if item.metadata.get("describes_rows")]
+    return sorted(described, key=lambda item: item.default is None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,7 +135,7 @@ class Design:
     @classmethod
     def called(cls, value: str = "") -> str:
         """Return how Python writes it, with the fields it needs, or a value, in brackets."""
-        needed = [one.name for one in fields(cls) if one.default is MISSING]
+        needed = [item.name for item in fields(cls) if item.default is MISSING]
         inside = ", ".join(needed)
         if needed and value:
             inside = value
@@ -184,8 +184,8 @@ class Design:
     def _names(self, described: Sequence[Field[RowValues]]) -> list[ColumnName]:
         """Return the columns that fields name."""
         names: list[ColumnName] = []
-        for one in described:
-            names += named_columns(getattr(self, one.name))
+        for item in described:
+            names += named_columns(getattr(self, item.name))
         return names
 
     @property
@@ -196,12 +196,12 @@ class Design:
     @property
     def not_features(self) -> list[ColumnName]:
         """Names of the columns from which nothing is learned: all except the categories."""
-        return self._names([one for one in _row_fields(self) if one.name != "within"])
+        return self._names([item for item in _row_fields(self) if item.name != "within"])
 
     @property
     def columns_of_numbers(self) -> list[ColumnName]:
         """Names of the columns that describe rows by numbers."""
-        return self._names([one for one in _row_fields(self) if one.metadata["numbers"]])
+        return self._names([item for item in _row_fields(self) if item.metadata["numbers"]])
 
     @property
     def marks(self) -> RowValues:

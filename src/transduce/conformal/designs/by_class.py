@@ -161,7 +161,9 @@ class ByClass(Design):
         if self.shares is None:
             return None
         by_name = {_class_name(key): share for key, share in read_shares(self.shares).items()}
-        names = [_class_name(one) for one in np.asarray(classes, dtype=object).tolist()]
+        names = [
+            _class_name(class_name) for class_name in np.asarray(classes, dtype=object).tolist()
+        ]
         lost = [name for name in names if name not in by_name]
         if lost:
             raise ValueError(

@@ -97,8 +97,8 @@ class BoundDrawn(BoundDesign):
     @classmethod
     def of_rows(cls, drawn: Mask) -> BoundDrawn:
         """Return the design of rows drawn at random (n,), all of which have a label."""
-        none = np.zeros(len(drawn), dtype=bool)
-        return cls(spec=Drawn(drawn), drawn=DrawnRows(drawn, none))
+        no_rows = np.zeros(len(drawn), dtype=bool)
+        return cls(spec=Drawn(drawn), drawn=DrawnRows(drawn, no_rows))
 
     @property
     def n_drawn(self) -> int:

@@ -25,10 +25,10 @@ def calibration_number(
     if n_labels - least < max(2, n_labels // 3):
         return 0
     if by_class:
-        about = n_labels // 2
+        half = n_labels // 2
     else:
-        about = int(min(n_labels / 2, 5 * np.sqrt(n_labels)))
-    exceeding = nonconformity_rank(level, about)  # c + 1 - k, rounded down
+        half = int(min(n_labels / 2, 5 * np.sqrt(n_labels)))
+    exceeding = nonconformity_rank(level, half)  # c + 1 - k, rounded down
     return max(int(np.ceil(exceeding / (1.0 - level) - 1e-9)) - 1, least)
 
 

@@ -59,7 +59,7 @@ def _estimate(features: Array, labelled: Mask, seed: int) -> EstimatedOdds:
     tried = [(CHANCE_ALONE, np.full(n, 0.5))]  # half of all rows, where both kinds weigh the same
     for name, model in _candidates(seed, features.shape[1]):
         tried.append((name, _cross_fit(model, features, labelled, fold, random)))
-    best, probability = min(tried, key=lambda one: _loss(one[1], labelled))
+    best, probability = min(tried, key=lambda estimate: _loss(estimate[1], labelled))
     odds = odds_without_label(probability)
     cap = float(np.quantile(odds[labelled], CAP))
     beyond = odds > odds[labelled].max()  # no weight makes up for labels that are not there
@@ -108,7 +108,7 @@ def _cross_fit(
 
     Both kinds of rows weigh the same.
     """
-    said = np.empty(len(labelled))
+    odds = np.empty(len(labelled))
     for k in range(N_FOLDS):
         kinds = [np.flatnonzero((fold != k) & kind) for kind in (labelled, ~labelled)]
         kinds = [
@@ -120,8 +120,8 @@ def _cross_fit(
             [np.full(len(kind), len(rows) / (2.0 * len(kind))) for kind in kinds]
         )
         model.fit(features[rows], labelled[rows], sample_weight=weights)
-        said[fold == k] = model.predict_proba(features[fold == k])[:, 1]
-    return np.clip(said, SURE, 1.0 - SURE)
+        odds[fold == k] = model.predict_proba(features[fold == k])[:, 1]
+    return np.clip(odds, SURE, 1.0 - SURE)
 
 
 def _loss(probability: Array, labelled: Mask) -> float:

@@ -60,8 +60,8 @@ def list_designs(value: str = "") -> str:
 
 def all_flags() -> dict[str, Flag]:
     """Return the flags of all designs, by their names; those that all designs have are the last."""
-    own = [flag for design in DESIGNS.values() for flag in design.flags]
-    return {flag.name: flag for flag in (*own, *COMMON_FLAGS)}
+    flags = [flag for design in DESIGNS.values() for flag in design.flags]
+    return {flag.name: flag for flag in (*flags, *COMMON_FLAGS)}
 
 
 def all_cards() -> dict[str, Card]:
@@ -72,13 +72,13 @@ def all_cards() -> dict[str, Card]:
 
 def design_of_flags(flags: Mapping[str, Any]) -> Design | None:
     """Return how the labels came about, as flags of the command line say it; None if none does."""
-    known = all_flags()
+    flags_by_name = all_flags()
     for name, value in flags.items():
-        if known[name].choices:
-            checks.check_choice(name, value, known[name].choices)
+        if flags_by_name[name].choices:
+            checks.check_choice(name, value, flags_by_name[name].choices)
     values = {}
     for name, value in flags.items():
-        is_given = value != known[name].default and value != []
+        is_given = value != flags_by_name[name].default and value != []
         if is_given:
             values[name] = value
     if not values:

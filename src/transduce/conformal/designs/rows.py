@@ -87,7 +87,7 @@ def named_columns(value: RowValues) -> list[ColumnName]:
         return []
     if np.ndim(value) == 0:
         return [value]
-    if not isinstance(value, list | tuple) or not all(isinstance(one, str) for one in value):
+    if not isinstance(value, list | tuple) or not all(isinstance(name, str) for name in value):
         return []
     if len(set(value)) < len(value):
         return []

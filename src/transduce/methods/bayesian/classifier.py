@@ -779,15 +779,15 @@ class BayesianTransducer(ClassTransducer):
         [('no', 'yes')]
         """
         checks.check_whole("most", most, least=1)
-        found = self._find_cells(X)
-        n_rows = found.n_rows
-        cells = found.cells.cells[:most]
+        occupied = self._find_cells(X)
+        n_rows = occupied.n_rows
+        cells = occupied.cells.cells[:most]
         bits = (cells[:, None] >> np.arange(n_rows)) & 1
         return pd.DataFrame(
             {
                 "labels": [tuple(self.classes_[row].tolist()) for row in bits],
-                "probability": found.cells.shares[:most],
-                "standard_error": found.cells.errors[:most],
+                "probability": occupied.cells.shares[:most],
+                "standard_error": occupied.cells.errors[:most],
             }
         )
 
@@ -797,14 +797,14 @@ class BayesianTransducer(ClassTransducer):
         With its Monte Carlo standard error; both are 0 where no ball met the labelling. The paper's
         equation 1.
         """
-        found = self._find_cells(X)
-        codes = self._read_codes(labels, found.n_rows)
-        cell = int(np.sum(codes << np.arange(found.n_rows)))
-        place = np.flatnonzero(found.cells.cells == cell)
+        cells = self._find_cells(X)
+        codes = self._read_codes(labels, cells.n_rows)
+        cell = int(np.sum(codes << np.arange(cells.n_rows)))
+        place = np.flatnonzero(cells.cells.cells == cell)
         if not len(place):
             return LabellingProbability(0.0, 0.0)
         return LabellingProbability(
-            float(found.cells.shares[place[0]]), float(found.cells.errors[place[0]])
+            float(cells.cells.shares[place[0]]), float(cells.cells.errors[place[0]])
         )
 
     def _read_codes(self, labels: Any, n_rows: int) -> AnyArray:

@@ -226,15 +226,15 @@ def explain(
     tuned = isinstance(machine, TUNED) and len(machine.grid) > 1
     details = (CHOSEN_BY_CANDIDATE,) if tuned else ()
     if not estimated:
-        nothing = "No setting was estimated from the data."
+        no_estimate = "No setting was estimated from the data."
         if tuned:
-            nothing = "The features set nothing."
-        return replace(guarantee, details=(*details, nothing))
-    what = " and ".join(estimated)
+            no_estimate = "The features set nothing."
+        return replace(guarantee, details=(*details, no_estimate))
+    listed = " and ".join(estimated)
     if sample.labelled.all():
-        reason = f"The features set {what}, and rows given only to predict had no part in that."
+        reason = f"The features set {listed}, and rows given only to predict had no part in that."
         return replace(guarantee, kind="approximate", details=details, reasons=(reason,))
-    detail = f"The features of all rows, labelled and unlabelled alike, set {what}; no label did."
+    detail = f"The features of all rows, labelled and unlabelled alike, set {listed}; no label did."
     return replace(guarantee, details=(*details, detail), reasons=(NOT_FOR_LATER,))
 
 

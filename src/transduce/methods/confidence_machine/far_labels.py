@@ -52,14 +52,14 @@ def draw_in(labels: Array) -> Drawn:
     ordered = np.sort(labels)
     low, middle, high = ordered[[n // 4, n // 2, (3 * n) // 4]]
     unit = _unit_of(float(high - low))
-    none = np.zeros(n, dtype=bool)
+    no_rows = np.zeros(n, dtype=bool)
     if unit == 0.0:
-        return Drawn(labels, none)
+        return Drawn(labels, no_rows)
     centre = float(unit * np.round(middle / unit))
     distance = np.abs(labels - centre)
     is_far = distance > FAR * unit
     if not is_far.any() or distance[is_far].min() < GAP * distance[~is_far].max():
-        return Drawn(labels, none)
+        return Drawn(labels, no_rows)
     ends = centre + unit * np.sign(labels - centre)
     return Drawn(np.where(is_far, ends, labels), is_far)
 

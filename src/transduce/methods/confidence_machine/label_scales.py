@@ -393,8 +393,8 @@ class ScaledMachine:
         for part, border in self.machines[0].borders(rows):
             borders = [machine.border_of_labels(border) for machine in self.machines]
             curves = [
-                parabolas(machine.fit, own)
-                for machine, own in zip(self.machines, borders, strict=True)
+                parabolas(machine.fit, borders_of_machine)
+                for machine, borders_of_machine in zip(self.machines, borders, strict=True)
             ]
             yield part, borders, np.stack(curves)
 

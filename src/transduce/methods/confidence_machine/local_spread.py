@@ -116,11 +116,11 @@ def spread_parabolas(rho: Array, beta: Array, among: Array, to_row: Array) -> Ar
     spreads = np.empty((n_labelled + 1, 3))
     for i in range(n_labelled):
         total, c0, c1, c2 = _weighted_sums(among[i], squares, crosses, slopes)
-        own = to_row[i]
-        total += own + PRIOR
+        own_weight = to_row[i]
+        total += own_weight + PRIOR
         spreads[i, 0] = (c0 + mean0) / total
         spreads[i, 1] = (c1 + mean1) / total
-        spreads[i, 2] = (c2 + own + mean2) / total
+        spreads[i, 2] = (c2 + own_weight + mean2) / total
     total, c0, c1, c2 = _weighted_sums(to_row, squares, crosses, slopes)
     total += PRIOR
     spreads[n_labelled, 0] = (c0 + mean0) / total
@@ -307,15 +307,15 @@ def count_over_spread(
     n_labelled = len(rho)
     floor = slack * slack / TIE
     more = 1.0 + TIE
-    own = _spread(spreads[n_labelled], t)
+    own_spread = _spread(spreads[n_labelled], t)
     n_above = 0
     n_tied = 0
     for i in range(n_labelled):
         z = rho[i] - beta[i] * t
         other = _spread(spreads[i], t)
-        if z * z * own > (more * t * t + floor) * (more * other + floor):
+        if z * z * own_spread > (more * t * t + floor) * (more * other + floor):
             n_above += 1
-        elif (more * z * z + floor) * (more * own + floor) >= t * t * other:
+        elif (more * z * z + floor) * (more * own_spread + floor) >= t * t * other:
             n_tied += 1
     return n_above, n_tied
 

@@ -56,9 +56,9 @@ class Counts(NamedTuple):
 
 def count_scores(scores: Array) -> Counts:
     """Return how many rows score higher than the last, and how many of the others as high."""
-    own = scores[-1]
-    above = int(np.sum(scores > own))
-    tied = int(np.sum(scores == own)) - 1
+    own_score = scores[-1]
+    above = int(np.sum(scores > own_score))
+    tied = int(np.sum(scores == own_score)) - 1
     return Counts(above, tied)
 
 

@@ -155,13 +155,13 @@ class FittedClasses:
         posterior = self.posterior
         rows = objective.X[len(objective.y_l) :]
         k = posterior.covariance.cross(posterior.X_l, rows, posterior.relevance)
-        own = posterior.covariance.variances(rows, posterior.relevance)
+        own_variances = posterior.covariance.variances(rows, posterior.relevance)
         shares = []
         for mode, mean, target in zip(
             posterior.modes, posterior.means, objective.targets, strict=True
         ):
             noise = posterior.noise
-            marginals = find_marginals(mode, k / noise, own / noise, float(mean))
+            marginals = find_marginals(mode, k / noise, own_variances / noise, float(mean))
             match = match_share(
                 marginals.z, float(target), slack=objective.slack, epsilon=objective.epsilon
             )

@@ -384,7 +384,7 @@ class ClassPosterior(NamedTuple):
         for part in arrays.blocks(X.shape[0], size):
             rows = X[part]
             k = self.covariance.cross(self.X_l, rows, self.relevance) / self.noise
-            own = self.covariance.variances(rows, self.relevance) / self.noise
+            own_variances = self.covariance.variances(rows, self.relevance) / self.noise
             for c, mode in enumerate(self.modes):
-                scores[part, c] = find_marginals(mode, k, own, float(self.means[c])).z
+                scores[part, c] = find_marginals(mode, k, own_variances, float(self.means[c])).z
         return scores

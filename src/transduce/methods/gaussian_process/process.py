@@ -372,8 +372,8 @@ class Posterior(NamedTuple):
 
         The kernel values are used up.
         """
-        told = arrays.column_squares(choose_solver(K).half_solve(self.factor, K))
-        rest = self.covariance_function.variances(X, self.relevance) - told
+        explained = arrays.column_squares(choose_solver(K).half_solve(self.factor, K))
+        rest = self.covariance_function.variances(X, self.relevance) - explained
         xp = arrays.namespace(K)
         return xp.maximum(rest, xp.zeros_like(rest)) + self.noise
 
@@ -496,8 +496,8 @@ class InducedPosterior(NamedTuple):
             mean[part] = inner.T @ self.weights
             prior_part = np.einsum("ij,ij->j", outer, outer)
             posterior_part = np.einsum("ij,ij->j", inner, inner)
-            own = self.covariance_function.variances(X[part], self.relevance)
-            variance[part] = own - prior_part + posterior_part
+            own_variances = self.covariance_function.variances(X[part], self.relevance)
+            variance[part] = own_variances - prior_part + posterior_part
         return mean, np.sqrt(np.maximum(variance, 0.0) + self.noise)
 
     def covariance(self, X: Array) -> Array:

@@ -392,9 +392,9 @@ def hidden_margins(labelled: LabelledGraph) -> tuple[Array, AnyArray]:
             continue
         base = labelled.base
         cut = cut_graph(base.spectrum, rest, base.n_components, labelled.penalise)
-        found = arrays.to_numpy(arrays.pick(cut.scores, known.rows[hidden])) - cut.thresholds
-        is_reached = ~np.isnan(found).any(axis=1)
-        margins.append(both_sides(found)[is_reached])
+        margin = arrays.to_numpy(arrays.pick(cut.scores, known.rows[hidden])) - cut.thresholds
+        is_reached = ~np.isnan(margin).any(axis=1)
+        margins.append(both_sides(margin)[is_reached])
         hidden_codes.append(codes[hidden][is_reached])
     return np.concatenate(margins), np.concatenate(hidden_codes)
 

@@ -208,10 +208,10 @@ class OneWay(NamedTuple):
 
 def _build_graph(rows: Rows, settings: GraphSettings, random: np.random.RandomState) -> Any:
     """Return the graph of one view."""
-    found = find_neighbors(rows, settings, random)
+    neighbors = find_neighbors(rows, settings, random)
     assemble_graph = _choose_tools(rows).assemble
-    graph, n_random = assemble_graph(found.ids, found.similarities, random, found.order)
-    graph.diagnostics.update(found.diagnostics, n_random=n_random)
+    graph, n_random = assemble_graph(neighbors.ids, neighbors.similarities, random, neighbors.order)
+    graph.diagnostics.update(neighbors.diagnostics, n_random=n_random)
     return graph
 
 

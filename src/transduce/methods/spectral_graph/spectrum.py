@@ -530,9 +530,9 @@ def merge_parts(parts: list[ComponentPairs], components: AnyArray, degrees: Arra
     """Return the pairs of all components as one spectrum."""
     values = np.concatenate([np.empty(0), *(part.values for part in parts)])
     residuals = np.concatenate([np.empty(0), *(part.residuals for part in parts)])
-    none = np.empty(0, dtype=int)
-    owners = [none]
-    columns = [none]
+    no_rows = np.empty(0, dtype=int)
+    owners = [no_rows]
+    columns = [no_rows]
     for part in parts:
         n_values = len(part.values)
         owners.append(np.full(n_values, part.component))
@@ -590,10 +590,10 @@ def chebyshev_step(matrix: Any, now: Any, past: Any, scale: Any, shift: Any) -> 
     """Write ``scale * (S @ now - shift * now) - past`` (n, width) to `past`."""
     indptr, indices, data = matrix
     for i in range(len(indptr) - 1):
-        own = now[i]
+        own_value = now[i]
         out = past[i]
         for j in range(len(out)):
-            out[j] = -scale * shift * own[j] - out[j]
+            out[j] = -scale * shift * own_value[j] - out[j]
         entry = indptr[i]
         end = indptr[i + 1]
         while entry + 6 <= end:  # six entries at once: the row is read and written once for them
@@ -634,10 +634,7 @@ class Filter:
 
     def __init__(self, S: Any, n_jobs: int | None = None) -> None:
         self.n = S.shape[0]
-        if S.nnz < 2**32:
-            kind = np.uint32
-        else:
-            kind = np.uint64
+        kind = np.uint32 if S.nnz < 2**32 else np.uint64
         starts = S.indptr.astype(kind)
         columns = S.indices.astype(kind)
         weights = S.data.astype(np.float32)
@@ -705,8 +702,8 @@ def grams(matrix: Filter, block: AnyArray, image: AnyArray) -> tuple[Array, Arra
         left = block[rows].astype(float)
         return np.stack([left.T @ image[rows].astype(float), left.T @ left])
 
-    mixed, own = matrix.sum_over_chunks(one)
-    return 0.5 * (mixed + mixed.T), 0.5 * (own + own.T)
+    mixed, with_itself = matrix.sum_over_chunks(one)
+    return 0.5 * (mixed + mixed.T), 0.5 * (with_itself + with_itself.T)
 
 
 def rotate(matrix: Filter, block: AnyArray, image: AnyArray, turn: Array, values: Array) -> Array:
@@ -731,12 +728,12 @@ def rayleigh_ritz(matrix: Filter, block: AnyArray, k: int) -> tuple[Array, AnyAr
     """
     block /= np.linalg.norm(block, axis=0)
     image = matrix.product(block)
-    mixed, own = grams(matrix, block, image)
-    if np.linalg.eigvalsh(own)[0] < DEPENDENT:
+    mixed, with_itself = grams(matrix, block, image)
+    if np.linalg.eigvalsh(with_itself)[0] < DEPENDENT:
         block = qr(block, mode="economic", overwrite_a=True, check_finite=False)[0]
         image = matrix.product(block)
-        mixed, own = grams(matrix, block, image)
-    values, turn = eigh(mixed, own)
+        mixed, with_itself = grams(matrix, block, image)
+    values, turn = eigh(mixed, with_itself)
     values = values[::-1]
     turn = turn[:, ::-1]
     return values, block, rotate(matrix, block, image, turn, values[:k])
