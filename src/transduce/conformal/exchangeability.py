@@ -223,14 +223,26 @@ def exchangeability_test(
     kinds = mask + 2 * categories
     order = content_order(number_rows(X), kinds)
     rows = order[_draw_rows(mask[order], int(max_rows), random)]
-    unlabelled = ~mask[rows]
+    features, names = table_features(X, rows)
+    compared = _compare(features, names, ~mask[rows], categories[rows], n_permutations, random)
+    return replace(compared, of_rows=len(mask))
+
+
+def _compare(
+    features: Array,
+    names: list[str],
+    unlabelled: Mask,
+    categories: AnyArray,
+    n_permutations: int,
+    random: np.random.RandomState,
+) -> Exchangeability:
+    """Return how labelled and unlabelled rows differ, by their features (n, d)."""
     n = int((~unlabelled).sum())
     m = int(unlabelled.sum())
-    features, names = table_features(X, rows)
     if min(n, m) < FEWEST or not names:
         empty = pd.DataFrame({"distance": 0.0, "residuals": 0.0, "p_value": 1.0}, index=names)
-        return Exchangeability(1.0, 0.5, empty, n, m, 0, len(mask))
-    members = _permuted(unlabelled, categories[rows], n_permutations, random)
+        return Exchangeability(1.0, 0.5, empty, n, m, n_permutations=0)
+    members = _permuted(unlabelled, categories, n_permutations, random)
     ranks = _ranks(features)
     scores = _scores(ranks, members, random)
     areas = [_areas(part, members) for part in scores]
@@ -246,7 +258,6 @@ def exchangeability_test(
         n_labelled=n,
         n_unlabelled=m,
         n_permutations=n_permutations,
-        of_rows=len(mask),
         detectable=_detectable(statistics[:, 1:], features.shape[1], n, m),
         overlap=(scores[better][~unlabelled, 0], scores[better][unlabelled, 0]),
     )

@@ -121,18 +121,7 @@ def audit(  # noqa: PLR0913 - settings of a public function
     frame, notes = _with_checks(source, checks, id, question)
     with stage("reading"):
         columns = read_audit(frame, question)
-    agreement = None
-    truth = columns.truth
-    if columns.second is not None:
-        differ = _find_differences(columns, question)
-        both = ~pd.isna(columns.truth) & ~pd.isna(columns.second)
-        agreement = Agreement(int(np.sum(both)), int(np.sum(differ)))
-        truth = _labels_of_both(columns, differ)
-        if pd.isna(truth).all():
-            raise ValueError(
-                f"Two people checked {counted(agreement.n_both, 'row')} and agree at none of them, "
-                "so that no check is left to count: settle together what is right."
-            )
+    truth, agreement = _settle_checks(columns, question)
     with stage("bounds") as report:
         audits = _audit_groups(columns, truth, question, report)
     ignore = _columns_of_question(frame, question, id)
@@ -188,6 +177,24 @@ def _with_checks(
     wanted = [name for name in candidates if name is not None]
     frame, notes = join_checks(source.frame, _read_table(checks).frame, id, wanted)
     return frame, [*source.notes, *notes]
+
+
+def _settle_checks(
+    columns: AuditColumns, question: AuditQuestion
+) -> tuple[AnyArray, Agreement | None]:
+    """Return what is taken for the truth of every row, and how often two people agree."""
+    if columns.second is None:
+        return columns.truth, None
+    differ = _find_differences(columns, question)
+    both = ~pd.isna(columns.truth) & ~pd.isna(columns.second)
+    agreement = Agreement(int(np.sum(both)), int(np.sum(differ)))
+    truth = _labels_of_both(columns, differ)
+    if pd.isna(truth).all():
+        raise ValueError(
+            f"Two people checked {counted(agreement.n_both, 'row')} and agree at none of them, "
+            "so that no check is left to count: settle together what is right."
+        )
+    return truth, agreement
 
 
 def _audit_groups(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import os
 import platform
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from functools import cache
@@ -35,6 +36,7 @@ from transduce.app.report.summary_types import (
     MapSummary,
     MiscoverageSummary,
     OverlapSummary,
+    RowRecord,
     SharesSummary,
     Summary,
 )
@@ -106,14 +108,7 @@ def summarize(filled: FilledColumn) -> Summary:
         )
     rows = row_records(filled)
     tested = _summarize_test(filled.exchangeability)
-    context = ReportContext(
-        filled=filled,
-        source=_file_name(filled.options.get("source")),
-        counts=_count_all(filled),
-        answers=describe_values(filled, rows),
-        quality=measure_quality(filled.task, filled.out_of_fold, filled.labels.spelling.unit),
-        differing=[] if tested is None else [column["name"] for column in tested["features"]],
-    )
+    context = _make_context(filled, rows, tested)
     quality = context.quality
     return {
         "format": 1,
@@ -144,10 +139,7 @@ def summarize(filled: FilledColumn) -> Summary:
         "members": _summarize_members(filled.members),
         "relevance": _summarize_relevance(filled),
         "map": _summarize_map(filled),
-        "columns": [
-            line | {"name": json_name(name)}
-            for line, name in zip(records_of(filled.columns), filled.columns["name"], strict=True)
-        ],
+        "columns": _summarize_columns(filled),
         "options": to_json(filled.options),
         "versions": dict(versions()),
         "question": sentences.question(context),
@@ -163,6 +155,30 @@ def summarize(filled: FilledColumn) -> Summary:
         "notes": to_json([note.text for note in filled.notes]),
         "made": today(),
     }
+
+
+def _make_context(
+    filled: FilledColumn, rows: Sequence[RowRecord], tested: ExchangeabilitySummary | None
+) -> ReportContext:
+    """Return what the sentences of a report are made from."""
+    differing = []
+    if tested is not None:
+        differing = [column["name"] for column in tested["features"]]
+    return ReportContext(
+        filled=filled,
+        source=_file_name(filled.options.get("source")),
+        counts=_count_all(filled),
+        answers=describe_values(filled, rows),
+        quality=measure_quality(filled.task, filled.out_of_fold, filled.labels.spelling.unit),
+        differing=differing,
+    )
+
+
+def _summarize_columns(filled: FilledColumn) -> list[dict[str, Any]]:
+    """Return what was made of each column."""
+    names = filled.columns["name"]
+    lines = records_of(filled.columns)
+    return [line | {"name": json_name(name)} for line, name in zip(lines, names, strict=True)]
 
 
 def _summarize_levels(filled: FilledColumn) -> list[LevelSummary]:

@@ -141,52 +141,74 @@ def vectorize(  # noqa: PLR0913
         others_than_target = frame
     order = content_order(row_hashes(others_than_target))
     frame = frame.iloc[order]
-    others = dict.fromkeys(ignore, ("ignored", "left out on request"))
+    unread = dict.fromkeys(ignore, ("ignored", "left out on request"))
+    unread |= {name: ("left out", reason) for name, reason in (left_out or {}).items()}
+    if id is not None:
+        unread[id] = ("identifier", "names the rows")
+    if target is not None:
+        unread[target] = ("target", "filled")
     columns = []
-    others |= {name: ("left out", why) for name, why in (left_out or {}).items()}
-    others |= {} if id is None else {id: ("identifier", "names the rows")}
-    others |= {} if target is None else {target: ("target", "filled")}
     with stage("columns") as report:
-        for done, name in enumerate(frame.columns):
-            request = _Request(
-                name in text,
-                name in number,
-                prefer,
-                random_state,
-                str(folder),
-                case_sensitive,
-                tuple(keep),
-            )
-            left_out_as = None
-            if name in others:
-                left_out_as = (*others[name], int(frame[name].isna().sum()))
-            columns.append(
-                _Column(name, *left_out_as)
-                if left_out_as
-                else _profile(frame[name], name, request, order)
-            )
-            report(done / frame.shape[1])
+        for n_done, name in enumerate(frame.columns):
+            if name in unread:
+                kind, treatment = unread[name]
+                column = _Column(name, kind, treatment, int(frame[name].isna().sum()))
+            else:
+                request = _Request(
+                    name in text,
+                    name in number,
+                    prefer,
+                    random_state,
+                    str(folder),
+                    case_sensitive,
+                    tuple(keep),
+                )
+                column = _profile(frame[name], name, request, order)
+            columns.append(column)
+            report(n_done / frame.shape[1])
+    return _make_features(columns, order)
+
+
+def _make_features(columns: list[_Column], order: AnyArray) -> Features:
+    """Return the features of all columns, whose rows are in an order, on one scale."""
     scaled = [
         (scale, column.parts[scale.feature]) for column in columns for scale in _scales(column)
     ]
-    is_large = len(frame) * len(scaled) >= LARGE
+    is_large = len(order) * len(scaled) >= LARGE
     kind = np.float32 if is_large else float
-    matrix = np.empty((len(frame), len(scaled)), dtype=kind)
+    matrix = np.empty((len(order), len(scaled)), dtype=kind)
     for j, (scale, values) in enumerate(scaled):
         matrix[order, j] = scale.apply(values)
-    readings = {c.name: c.reading for c in columns if c.reading is not None}
-    names = [scale.feature for scale, _ in scaled]
-    origins = [scale.column for scale, _ in scaled]
+    scales = [scale for scale, _ in scaled]
+    readings = {column.name: column.reading for column in columns if column.reading is not None}
+    return Features(
+        matrix,
+        names=[scale.feature for scale in scales],
+        origins=[scale.column for scale in scales],
+        columns=_account_for(columns, Counter(scale.column for scale in scales)),
+        notes=_note_columns((column.name, column.notes) for column in columns),
+        encoder=Encoder(readings, scales),
+        dropped={column.name: column.kind for column in columns if column.dropped},
+    )
+
+
+def _account_for(columns: list[_Column], n_features: Mapping[ColumnName, int]) -> pd.DataFrame:
+    """Return what was done to each column, one line each."""
+    lines = []
     for column in columns:
-        at_median = column.n_missing and f"{column.name} is missing" in column.parts
-        column.treatment += ", median where missing" if at_median else ""
-    counts = Counter(origins)
-    lines = [(c.name, c.kind, c.treatment, c.n_missing, counts[c.name]) for c in columns]
-    account = pd.DataFrame(lines, columns=["name", "kind", "treatment", "n_missing", "n_features"])
-    encoder = Encoder(readings, [scale for scale, _ in scaled])
-    notes = _note_columns((column.name, column.notes) for column in columns)
-    dropped = {column.name: column.kind for column in columns if column.dropped}
-    return Features(matrix, names, origins, account, notes, encoder, dropped)
+        treatment = column.treatment
+        if column.n_missing and f"{column.name} is missing" in column.parts:
+            treatment += ", median where missing"
+        lines.append(
+            {
+                "name": column.name,
+                "kind": column.kind,
+                "treatment": treatment,
+                "n_missing": column.n_missing,
+                "n_features": n_features.get(column.name, 0),
+            }
+        )
+    return pd.DataFrame(lines, columns=["name", "kind", "treatment", "n_missing", "n_features"])
 
 
 def _scales(column: _Column) -> list[Scale]:
@@ -537,14 +559,17 @@ def _vector(name: ColumnName, cells: vectors.Vectors, seed: int) -> _Column:
     varies = bool(np.any(sample.max(axis=0) > sample.min(axis=0)))
     if not varies and not n_missing:
         return _dropped_column(name, "constant", "one value", n_missing)
-    treatment = f"vectors of {counted(length, 'number')}" + (", compared by cosine" if unit else "")
+    treatment = f"vectors of {counted(length, 'number')}"
+    if unit:
+        treatment += ", compared by cosine"
     if length > vectors.MOST_DIRECTIONS and varies:
         from sklearn.decomposition import PCA
 
         scales = [_own_scale(name, "", values, "" if unit else "number") for values in sample.T]
         centre = np.array([scale.mean * scale.largest for scale in scales], dtype=np.float32)
         spread = np.array([scale.spread * scale.largest for scale in scales])
-        spread[:] = spread.max() if unit else spread
+        if unit:
+            spread[:] = spread.max()
         spread = np.where(spread > 1e-10, spread, np.inf).astype(np.float32)
         directions = PCA(min(vectors.MOST_DIRECTIONS, len(sample)), random_state=seed)
         projection = vectors.Projection(centre, spread, directions.fit((sample - centre) / spread))
@@ -661,10 +686,8 @@ def _text(name: ColumnName, texts: pd.Series, seed: int) -> _Column:
     treatment = f"TF-IDF of {n_words:,} words"
     if n_features and n_words > TEXT_FEATURES:
         reduction, weights = reduce_words(weights, n_features, seed)
-        reading, treatment = (
-            WordsReading(words, reduction),
-            f"{treatment}, reduced to {n_features} features",
-        )
+        reading = WordsReading(words, reduction)
+        treatment += f", reduced to {n_features} features"
     return _Column(name, "text", treatment, n_missing, reading.named(name, weights), reading)
 
 

@@ -31,7 +31,7 @@ from transduce.core import arrays, checks
 from transduce.core.checks import check_random_state
 from transduce.core.computing import few_threads, n_threads, stage
 from transduce.core.files import whole_file
-from transduce.core.types import AnyArray, Array, Seed
+from transduce.core.types import AnyArray, Array, Random, Seed
 from transduce.device import graph as device_graph
 from transduce.device.graph import EXTRA, FINEST, GOOD, MOST_CYCLES, FilterPlan, NotConvergedError
 from transduce.methods.spectral_graph.neighbors import QUIET, Work
@@ -261,21 +261,42 @@ def graph_spectrum(
     with stage("spectrum") as report:
         for number, (start, stop) in enumerate(pairwise(components.bounds)):
             if stop - start > 1:
-                problem = eigenproblem(*components.part(start, stop), laplacian)
                 work = Work(n_jobs, report, tolerance).part(start / n, stop / n)
-                d = min(int(n_components), int(stop - start) - 1)
-                values, vectors, residuals = smallest_pairs(
-                    problem.S, problem.null_squares, d, random, work
+                pairs.append(
+                    pairs_of_component(
+                        components,
+                        number,
+                        n_components=int(n_components),
+                        laplacian=laplacian,
+                        random=random,
+                        work=work,
+                    )
                 )
-                if laplacian == "plain":
-                    values = values * (problem.factor * components.unit)
-                    residuals = residuals * (problem.factor * components.unit)
-                rows = components.order[start:stop]
-                pairs.append(ComponentPairs(number, rows, values, vectors, residuals))
             report(stop / n)
     degrees = components.degrees * components.unit
     spectrum = merge_parts(pairs, components.numbers, degrees)
     return replace(spectrum, laplacian=laplacian)
+
+
+def pairs_of_component(
+    components: Components,
+    number: int,
+    *,
+    n_components: int,
+    laplacian: Laplacian,
+    random: Random,
+    work: Work,
+) -> ComponentPairs:
+    """Return the smallest eigenpairs of one component, which has at least two rows."""
+    start, stop = components.bounds[number : number + 2]
+    problem = eigenproblem(*components.part(start, stop), laplacian)
+    d = min(n_components, int(stop - start) - 1)
+    values, vectors, residuals = smallest_pairs(problem.S, problem.null_squares, d, random, work)
+    if laplacian == "plain":
+        scale = problem.factor * components.unit
+        values = values * scale
+        residuals = residuals * scale
+    return ComponentPairs(number, components.order[start:stop], values, vectors, residuals)
 
 
 class Components(NamedTuple):
