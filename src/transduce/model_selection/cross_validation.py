@@ -340,7 +340,8 @@ def _mean_classes(
     stacked = np.eye(n_classes)[values]
     if all_have_some:
         stacked = np.concatenate(shares)
-    mean = np.stack([np.bincount(at, weights=column) / times for column in stacked.T], axis=1)
+    sums = [np.bincount(at, weights=column) for column in stacked.T]
+    mean = np.stack(sums, axis=1) / times[:, None]
     codes = mean.argmax(axis=1)
     hidden_once = times[at] == 1
     codes[at[hidden_once]] = values[hidden_once]

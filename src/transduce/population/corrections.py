@@ -273,6 +273,11 @@ def worst_mean(sums: Array, sizes: Array, weights: Array, factor: float) -> floa
     sorted_sizes = sizes[order]
     low_sums = np.append(0.0, np.cumsum(heavy * sorted_sums))
     low_sizes = np.append(0.0, np.cumsum(heavy * sorted_sizes))
-    high_sums = np.append(np.cumsum((light * sorted_sums)[::-1])[::-1], 0.0)
-    high_sizes = np.append(np.cumsum((light * sorted_sizes)[::-1])[::-1], 0.0)
+    high_sums = _sums_from(light * sorted_sums)
+    high_sizes = _sums_from(light * sorted_sizes)
     return float(np.min((low_sums + high_sums) / (low_sizes + high_sizes)))
+
+
+def _sums_from(values: Array) -> Array:
+    """Return the sum of the values from each place on (k + 1,), 0 at the last."""
+    return np.append(np.cumsum(values[::-1])[::-1], 0.0)

@@ -160,7 +160,11 @@ def skewness_by_others(column: PartlyKnown, adjusted: Adjusted, coefficients: Ar
     if np.isin(column.values[sampled], (0.0, 1.0)).all():
         return 0.0
     errors = column.values - adjusted.predictions
-    off = np.concatenate([errors[rows] - np.mean(errors[rows]) for rows in (inside, beside)])
+    errors_inside = errors[inside]
+    errors_beside = errors[beside]
+    off = np.concatenate(
+        [errors_inside - np.mean(errors_inside), errors_beside - np.mean(errors_beside)]
+    )
     largest = float(np.max(np.abs(off)))
     if not largest > 0.0:
         return 0.0

@@ -66,6 +66,7 @@ def _draw_classes(column: PredictedColumn, rng: np.random.Generator) -> AnyArray
     shares = np.clip(column.predictions[missing], 0.0, None)
     totals = shares.sum(axis=1, keepdims=True)
     bounds = np.cumsum(shares / np.where(totals > 0.0, totals, 1.0), axis=1)
-    places = np.sum(rng.random((len(missing), 1)) > bounds[:, :-1], axis=1)
+    chances = rng.random((len(missing), 1))
+    places = np.sum(chances > bounds[:, :-1], axis=1)
     completed[missing] = np.asarray(column.classes, dtype=object)[places]
     return completed

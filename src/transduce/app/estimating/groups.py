@@ -153,9 +153,8 @@ def _share_between(column: pd.Series, wide: Array) -> float:
     total = np.sum((wide - wide.mean(axis=0)) ** 2)
     if not total > 0.0:
         return 0.0
-    means = np.stack(
-        [np.bincount(codes, wide[:, k]) / counts for k in range(wide.shape[1])], axis=1
-    )
+    sums = [np.bincount(codes, values) for values in wide.T]
+    means = np.stack(sums, axis=1) / counts[:, None]
     between = np.sum(counts[:, None] * (means - wide.mean(axis=0)) ** 2)
     return float(between / total)
 

@@ -390,7 +390,8 @@ def relevance(model: Any, features: Features) -> pd.Series | None:
 
 def _by_column(weights: Array, origins: list[ColumnName]) -> pd.Series | None:
     """Return the root of the sum of squares over each column's features, the largest being 1."""
-    sums = pd.Series(np.square(weights)).groupby(pd.Index(origins, dtype=object)).sum() ** 0.5
+    squares = pd.Series(np.square(weights))
+    sums = squares.groupby(pd.Index(origins, dtype=object)).sum() ** 0.5
     if not sums.max() > 0.0:
         return None
     return (sums / sums.max()).sort_values(ascending=False, kind="stable").rename("relevance")

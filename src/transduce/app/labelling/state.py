@@ -376,7 +376,8 @@ class State:
 
         `left` holds the shares in the rows without a label; by default they are guessed, too.
         """
-        known = np.bincount(list(self.codes().values()), minlength=len(self.classes)).astype(float)
+        codes = list(self.codes().values())
+        known = np.bincount(codes, minlength=len(self.classes)).astype(float)
         if left is None:
             left = self.shares_left()
         return (known + (self.header.n_rows - known.sum()) * left) / self.header.n_rows
@@ -460,7 +461,8 @@ class State:
             if doubt if label is None else is_hit(row, label):
                 steps[start] += 1
                 steps[stop] -= 1
-        return np.cumsum(steps[:-1]) + sum(is_hit(row, self.label_of(row)) for row in self.given)
+        n_given = sum(is_hit(row, self.label_of(row)) for row in self.given)
+        return np.cumsum(steps[:-1]) + n_given
 
     def is_wanted(self, row: int, label: Label) -> bool:
         """Return whether a label is the wanted class."""

@@ -538,7 +538,8 @@ def _paint_classes(ax: Axes, points: _MapPoints, summary: Summary) -> None:
     """Draw rows in the colours of their classes, the most frequent ones by name."""
     values = np.array(["" if value is None else value for value in points.values], dtype=object)
     named = [str(value) for value in values if value != ""]
-    names, sizes = np.unique(np.array([*named, None], dtype=object)[:-1], return_counts=True)
+    names_of_rows = np.array([*named, None], dtype=object)[:-1]
+    names, sizes = np.unique(names_of_rows, return_counts=True)
     names = names[np.argsort(-sizes, kind="stable")]
     for name, shade in zip(names[: len(SHADES)], SHADES, strict=False):
         points.scatter(ax, values == name, shade, _short_name(name))

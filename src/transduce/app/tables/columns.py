@@ -1095,7 +1095,8 @@ def width_reduction(widths: Array, labels: AnyArray, level: float) -> Array:
 
     Shapes: widths (m,).
     """
-    low, high = np.quantile(labels.astype(float), [(1.0 - level) / 2.0, (1.0 + level) / 2.0])
+    ends = [(1.0 - level) / 2.0, (1.0 + level) / 2.0]
+    low, high = np.quantile(labels.astype(float), ends)
     if high > low:
         return np.clip(1.0 - widths / (high - low), 0.0, 1.0)
     return (widths == 0.0).astype(float)
@@ -1177,7 +1178,8 @@ def _note_at_ends(values: Array, ends: Array, limits: tuple[float, float], among
     """
     at_lower = (values == ends[:, 0]) & (values > limits[0])
     at_upper = (values == ends[:, 1]) & (values < limits[1])
-    n_rows = int(np.sum((at_lower | at_upper) & (ends[:, 0] < ends[:, 1])))
+    has_length = ends[:, 0] < ends[:, 1]
+    n_rows = int(np.sum((at_lower | at_upper) & has_length))
     if not n_rows:
         return []
     return [

@@ -271,7 +271,9 @@ def _notes_on_text(as_stored: str, delimiter: str) -> list[str]:
     if stray is not None:
         n_bytes = len(STRAY.findall(as_stored))
         around = readable(as_stored[max(stray.start() - 12, 0) : stray.end() + 12])
-        word = re.split(r"[\s,;|\"]", around[:12])[-1] + re.split(r"[\s,;|\"]", around[12:])[0]
+        before = re.split(r"[\s,;|\"]", around[:12])[-1]
+        after = re.split(r"[\s,;|\"]", around[12:])[0]
+        word = before + after
         notes.append(
             f"The file is UTF-8 except for {counted(n_bytes, 'byte')}, read as Windows-1252, "
             f"such as in {word!r}; the file's own bytes stay as they are."

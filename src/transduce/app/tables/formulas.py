@@ -144,7 +144,7 @@ def _pointed_at(formula: str, home: str, title: str, names: list[str]) -> _Point
         if where != title:
             sheets.add(where)
             continue
-        first, last = (letters[0], letters[1]) if letters[0] else (letters[2], letters[3])
+        first, last = letters[:2] if letters[0] else letters[2:4]
         start = _place(first)
         end = start if last is None else _place(last)
         columns |= {*names[min(start, end) - 1 : max(start, end)]}

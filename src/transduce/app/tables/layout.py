@@ -848,7 +848,8 @@ def _sums_up(value: float, values: np.ndarray, rounding: float) -> bool:
 
     A number with digits behind its sign may be rounded to these.
     """
-    candidates = [values.sum(), values.mean(), float(np.median(values)), float(len(values))]
+    median = float(np.median(values))
+    candidates = [values.sum(), values.mean(), median, float(len(values))]
     candidates += [values.min(), values.max()]
     if len(values) > 1:
         spread = values.std(ddof=1)

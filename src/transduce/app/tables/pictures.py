@@ -258,7 +258,8 @@ def picture_features(copies: AnyArray) -> AnyArray:
     tint = _pooled(colours[..., [0, 2]] - grey[..., None], 4)
     orientations, strength = _orientations(_pooled(grey, 32))
     cells = _pooled(orientations[..., ::2] + orientations[..., 1::2], 4)
-    around = np.pad(cells, ((0, 0), (1, 1), (1, 1), (0, 0)), mode="edge")
+    one_more_each_side = ((0, 0), (1, 1), (1, 1), (0, 0))
+    around = np.pad(cells, one_more_each_side, mode="edge")
     windows = [around[:, i : i + 4, j : j + 4] for i in range(3) for j in range(3)]
     near = sum(windows) / 9.0
     cells = cells / np.sqrt(np.square(near).sum(axis=3, keepdims=True) + 1e-5)

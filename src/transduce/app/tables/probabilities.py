@@ -38,7 +38,8 @@ class Probabilities:
     @property
     def uncertainty(self) -> Array:
         """How probable it is that another class is right, shape (n,); 1 where it is not known."""
-        return 1.0 - np.clip(np.nan_to_num(self.shares, nan=0.0).max(axis=1), 0.0, 1.0)
+        largest = np.nan_to_num(self.shares, nan=0.0).max(axis=1)
+        return 1.0 - np.clip(largest, 0.0, 1.0)
 
 
 def read_probabilities(columns: list[pd.Series]) -> Probabilities:

@@ -39,7 +39,8 @@ _AT_A_TIME = 2**20  # cells whose hashes are computed together
 
 def row_hashes(frame: pd.DataFrame, seed: int = 0) -> AnyArray:
     """Return a 64-bit number for each row that depends on its cells alone. Returns shape (n,)."""
-    total = np.full(len(frame), scatter(np.array([seed], dtype=np.uint64))[0])
+    start = scatter(np.array([seed], dtype=np.uint64))[0]
+    total = np.full(len(frame), start)
     names = sorted(frame.columns, key=str)
     at_a_time = max(1, _AT_A_TIME // max(len(frame), 1))
     for start in range(0, len(names), at_a_time):

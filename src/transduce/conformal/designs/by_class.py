@@ -227,7 +227,8 @@ def read_shares(shares: Any) -> dict[Any, float]:
                 f"{quoted(share)}."
             )
     total = sum(float(share) for share in shares.values())
-    last = min(int(Decimal(repr(float(share))).as_tuple().exponent) for share in shares.values())
+    decimals = [Decimal(repr(float(share))) for share in shares.values()]
+    last = min(int(decimal.as_tuple().exponent) for decimal in decimals)
     if abs(total - 1.0) > 0.499 * len(shares) * 10.0**last + 1e-6:  # as far as numbers are rounded
         raise ValueError(f"The shares of the classes must sum to 1, and these sum to {total:.7g}.")
     return {name: float(share) / total for name, share in shares.items()}
