@@ -61,7 +61,13 @@ def new_axes(size: tuple[float, float]) -> Any:
     return plt.subplots(figsize=size, layout="constrained")[1]
 
 
-def finish(ax: Axes, *, xlabel: str, ylabel: str, loc: LegendPlace = "upper left") -> None:
+def finish(
+    ax: Axes,
+    *,
+    xlabel: str,
+    ylabel: str,
+    loc: LegendPlace = "upper left",
+) -> None:
     """Label the axes, and add a legend that does not hide what is behind it."""
     ax.set(xlabel=xlabel, ylabel=ylabel)
     ax.legend(framealpha=0.85, edgecolor="none", fontsize="small", loc=loc)
@@ -115,7 +121,13 @@ class RegionDisplay(Display):
     _size = (8, 4.5)
 
     @classmethod
-    def from_answer(cls, answer: Answer, *, y_true: Labels = None, ax: Axes | None = None) -> Self:
+    def from_answer(
+        cls,
+        answer: Answer,
+        *,
+        y_true: Labels = None,
+        ax: Axes | None = None,
+    ) -> Self:
         """Plot the predictions of a regression method.
 
         The true labels (m,) at its rows are shown if they are known.
@@ -144,7 +156,13 @@ class RegionDisplay(Display):
                 label = f"{word} ({mask.sum()})"
                 ax.plot(place[mask], self.y_true[mask], marker, ms=size, color=color, label=label)
         ax.plot(
-            place, self.values, "_", ms=max(size, 2.0), mew=1.5, color=VALUE, label="prediction"
+            place,
+            self.values,
+            "_",
+            ms=max(size, 2.0),
+            mew=1.5,
+            color=VALUE,
+            label="prediction",
         )
         _whole_numbers(ax)
         finish(ax, xlabel="unlabelled rows, by prediction", ylabel="label")
@@ -223,7 +241,12 @@ class MiscoverageDisplay(Display):
 
     @classmethod
     def from_law(
-        cls, law: Any, *, certainty: float = 0.95, truth: int | None = None, ax: Axes | None = None
+        cls,
+        law: Any,
+        *,
+        certainty: float = 0.95,
+        truth: int | None = None,
+        ax: Axes | None = None,
     ) -> Self:
         """Plot a distribution, such as ``model.miscoverage_``.
 
@@ -257,7 +280,11 @@ class MiscoverageDisplay(Display):
             else:  # thousands of bars would look the same and take minutes
                 shown_bars = np.unique(np.append(shown[:: last // MOST_BARS + 1], shown[-1:]))
                 ax.fill_between(
-                    shown_bars, self.probabilities[shown_bars], color=color, lw=0, label=word
+                    shown_bars,
+                    self.probabilities[shown_bars],
+                    color=color,
+                    lw=0,
+                    label=word,
                 )
         if self.truth is not None:
             ax.axvline(self.truth, color=OUTSIDE, lw=2, label=f"truth: {self.truth}")
@@ -385,7 +412,12 @@ class EnvelopeDisplay(Display):
         top, bottom = self._draw_pieces(ax, low, high)
         for k, piece in enumerate(np.clip(self.envelope.region, low, high)):
             ax.axvspan(
-                *piece, color=REGION, alpha=0.35, lw=0, zorder=0, label="region" if k == 0 else None
+                *piece,
+                color=REGION,
+                alpha=0.35,
+                lw=0,
+                zorder=0,
+                label="region" if k == 0 else None,
             )
         ax.axvline(self.envelope.value, color=VALUE, lw=1, ls="--", label="value")
         room = 0.25 * (top - bottom) or 1.0
@@ -412,7 +444,12 @@ class EnvelopeDisplay(Display):
         room = 0.35 * np.ptp(ends) or reach
         return float(ends.min() - room), float(ends.max() + room)
 
-    def _draw_pieces(self, ax: Axes, low: float, high: float) -> tuple[float, float]:
+    def _draw_pieces(
+        self,
+        ax: Axes,
+        low: float,
+        high: float,
+    ) -> tuple[float, float]:
         """Draw the envelope between two labels, with a colour for each setting.
 
         Return its largest and smallest value.
@@ -526,7 +563,12 @@ class BandDisplay(Display):
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, X: Rows, *, feature: Any = 0, ax: Axes | None = None
+        cls,
+        estimator: Any,
+        X: Rows,
+        *,
+        feature: Any = 0,
+        ax: Axes | None = None,
     ) -> Self:
         """Plot a `TransductiveGPRegressor` fitted on `X` along one feature.
 
@@ -558,7 +600,12 @@ class BandDisplay(Display):
         asked = rows[answer.rows, j]
         name = names[j] + (", others at their median" if rows.shape[1] > 1 else "")
         return cls(
-            line, mean, std, seen, (asked, answer.values, answer.standard_errors), name
+            line,
+            mean,
+            std,
+            seen,
+            (asked, answer.values, answer.standard_errors),
+            name,
         ).plot(ax=ax)
 
     def _draw(self, ax: Axes) -> None:
@@ -651,7 +698,12 @@ class GraphMapDisplay(Display):
                 label="no path to a label",
             )
         points = ax.scatter(
-            x[reached], y[reached], c=self.colours[reached], s=size, linewidths=0, **style
+            x[reached],
+            y[reached],
+            c=self.colours[reached],
+            s=size,
+            linewidths=0,
+            **style,
         )
         labelled = self.labelled & reached
         ax.scatter(

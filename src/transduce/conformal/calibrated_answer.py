@@ -152,7 +152,11 @@ def make_regions(table: CalibratedTable, confidence: float) -> Regions:
         bounded = np.isfinite(limits)
         closed = np.ones(int(bounded.sum()), dtype=bool)
         ends[bounded] = interval_ends(
-            limits[bounded], closed, values[bounded], scales[bounded], unit
+            limits[bounded],
+            closed,
+            values[bounded],
+            scales[bounded],
+            unit,
         )
         return Regions.from_intervals(ends)
     for _, rows, ranks in table.comparisons:
@@ -228,7 +232,11 @@ def with_values(
     """Return an answer with better values; its intervals or sets are extended to contain them."""
     # A larger interval contains the truth no less often.
     answer = replace(
-        answer, values=values, status=status, standard_errors=errors, probabilities=chances
+        answer,
+        values=values,
+        status=status,
+        standard_errors=errors,
+        probabilities=chances,
     )
     p_values = answer.p_values
     if p_values is not None and answer.classes is not None:

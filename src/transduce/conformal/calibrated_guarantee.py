@@ -113,7 +113,10 @@ def _with_grounds(table: CalibratedTable, bounded: Guarantee, confidence: float)
     if groups.sizes:
         of_rows = largest_share(groups.sizes, 1.0 - confidence)
     return replace(
-        grounded, n_groups=groups.n_calibration, n_other=groups.n_other_rows, of_rows=of_rows
+        grounded,
+        n_groups=groups.n_calibration,
+        n_other=groups.n_other_rows,
+        of_rows=of_rows,
     )
 
 

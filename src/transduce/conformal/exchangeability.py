@@ -312,7 +312,12 @@ def _by_feature(names: list[str], residuals: Array, distances: Array) -> pd.Data
     return pd.DataFrame(columns, names).iloc[np.argsort(-of_feature, kind="stable")]
 
 
-def _detectable(permuted: Array, n_features: int, n: int, m: int) -> float | None:
+def _detectable(
+    permuted: Array,
+    n_features: int,
+    n: int,
+    m: int,
+) -> float | None:
     """Return the smallest shift of one feature that is found in most cases.
 
     It is in standard deviations.
@@ -478,7 +483,11 @@ def _steps_apart(column: Array, members: Array) -> Array:
 
 
 def drift_along(
-    order: Array, labelled: Mask, at: Array, errors: list[Array], seed: int = 0
+    order: Array,
+    labelled: Mask,
+    at: Array,
+    errors: list[Array],
+    seed: int = 0,
 ) -> Drift:
     """Return whether kinds of rows lie apart along an order (n,), and whether errors drift.
 

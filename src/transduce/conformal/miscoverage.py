@@ -155,7 +155,9 @@ class Miscoverage:
         """
         check_share("certainty", certainty)
         return bisect_left(
-            range(self.n_unlabelled), True, key=lambda t: self.cdf(t) >= certainty - 1e-12
+            range(self.n_unlabelled),
+            True,
+            key=lambda t: self.cdf(t) >= certainty - 1e-12,
         )
 
     def share_inside(self, certainty: float = 0.9) -> tuple[float, float]:
@@ -250,7 +252,10 @@ class ClassMiscoverage:
     def most_of_class(self, number: int, certainty: float) -> int:
         """Return a bound on how many unlabelled rows are of a class, with a certainty."""
         return urn_bound(
-            self.n_labelled[number], sum(self.n_labelled), self.n_unlabelled, certainty
+            self.n_labelled[number],
+            sum(self.n_labelled),
+            self.n_unlabelled,
+            certainty,
         )
 
     def quantile(self, certainty: float = 0.95) -> int:

@@ -248,7 +248,13 @@ def intervals(
     return interval_ends(limits, closed, values, scales, unit)
 
 
-def interval_ends(limits: Array, closed: Mask, values: Array, scales: Array, unit: float) -> Array:
+def interval_ends(
+    limits: Array,
+    closed: Mask,
+    values: Array,
+    scales: Array,
+    unit: float,
+) -> Array:
     """Return ``value ± limit * scale``, (m, 2), a little wider where an equal score is inside."""
     with np.errstate(over="ignore", invalid="ignore"):
         half = limits * scales
@@ -257,7 +263,9 @@ def interval_ends(limits: Array, closed: Mask, values: Array, scales: Array, uni
             steps = half / unit
             inside = np.where(closed, np.floor(steps + 0.125) + 0.5, np.ceil(steps - 0.125) - 0.5)
             half = np.where(
-                np.isfinite(steps) & (steps < 2.0**50), np.maximum(inside, 0.0) * unit, half
+                np.isfinite(steps) & (steps < 2.0**50),
+                np.maximum(inside, 0.0) * unit,
+                half,
             )
         return np.column_stack([values - half, values + half])
 

@@ -84,7 +84,11 @@ def find_seen_labels(
         return SeenLabels(n_labels, all_right)
     rows = _rows_to_compare(features, labels, labelled)
     worse = _are_worse_elsewhere(
-        predictions[rows], labels[rows], labelled[rows], features[rows], numeric=numeric
+        predictions[rows],
+        labels[rows],
+        labelled[rows],
+        features[rows],
+        numeric=numeric,
     )
     return SeenLabels(n_labels, all_right, worse)
 

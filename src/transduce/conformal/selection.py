@@ -30,7 +30,13 @@ class Goal(NamedTuple):
 
 
 def read_goal(
-    table: CalibratedTable, *, above: Any, below: Any, tolerance: Any, label: Any, correct: Any
+    table: CalibratedTable,
+    *,
+    above: Any,
+    below: Any,
+    tolerance: Any,
+    label: Any,
+    correct: Any,
 ) -> Goal:
     """Return what is to be picked, or raise a ValueError that says what to correct."""
     bounds: dict[str, Any] = {"above": above, "below": below}
@@ -77,7 +83,11 @@ def _goal_between(table: CalibratedTable, bounds: dict[str, Any]) -> Goal:
 
 
 def _check_goal(
-    numbers: bool, bounds: dict[str, Any], tolerance: Any, label: Any, correct: Any
+    numbers: bool,
+    bounds: dict[str, Any],
+    tolerance: Any,
+    label: Any,
+    correct: Any,
 ) -> None:
     """Raise a ValueError unless one thing is to be picked, and it suits numbers or classes."""
     checks.check_flag("correct", correct)
@@ -125,7 +135,9 @@ def select_rows(
     met = np.append(goal.met[known], np.zeros(int(empty.sum()), dtype=bool))
     p_values = np.ones(len(covered))
     p_values[covered] = selection_p_values(
-        _ordered(goal.unlabelled[covered]), _ordered(judged), met
+        _ordered(goal.unlabelled[covered]),
+        _ordered(judged),
+        met,
     )
     picked = np.zeros(len(covered), dtype=bool)
     picked[covered] = pick(p_values[covered], bound)

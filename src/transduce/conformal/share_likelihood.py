@@ -50,7 +50,13 @@ def fit_shares(probabilities: Array, p: Array, prior: Array) -> Array:
     return shares
 
 
-def _uphill(ratio: Array, pull: Array, q: Array, step: Array, gain: float) -> Array:
+def _uphill(
+    ratio: Array,
+    pull: Array,
+    q: Array,
+    step: Array,
+    gain: float,
+) -> Array:
     """Return the shares after a step, halved until the objective grows enough."""
 
     def objective(shares: Array) -> float:
@@ -86,7 +92,10 @@ def share_intervals(
     if len(probabilities) > 1:
         noise = np.cov(probabilities, rowvar=False) / len(probabilities)
     means = random.multivariate_normal(
-        probabilities.mean(axis=0), noise, N_RESAMPLES, check_valid="ignore"
+        probabilities.mean(axis=0),
+        noise,
+        N_RESAMPLES,
+        check_valid="ignore",
     )
     draws = []
     for mean in means:

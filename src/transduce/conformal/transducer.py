@@ -599,7 +599,12 @@ class ConformalTransducer(Transducer):
         check_is_fitted(self)
         table = self._fit.table
         goal = read_goal(
-            table, above=above, below=below, tolerance=tolerance, label=label, correct=correct
+            table,
+            above=above,
+            below=below,
+            tolerance=tolerance,
+            label=label,
+            correct=correct,
         )
         return select_rows(table, self.answer_, goal, false_discovery)
 

@@ -49,7 +49,12 @@ class WrongAnswers:
         changed = self.n_rows - self.n_kept
         at_most = min(most, self.n_kept) + changed
         return CountBound(
-            certainty, at_most, self.n_rows, simplest=simplest, judged=most, changed=changed
+            certainty,
+            at_most,
+            self.n_rows,
+            simplest=simplest,
+            judged=most,
+            changed=changed,
         )
 
 

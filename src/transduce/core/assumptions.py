@@ -14,7 +14,12 @@ class Assumption(str):
     condition: str  # that an exact guarantee is said to have; "" if it has none
     later: Assumption | None  # what has to be true of rows that come later instead; None: the same
 
-    def __new__(cls, clause: str, condition: str = "", later: Assumption | None = None) -> Self:
+    def __new__(
+        cls,
+        clause: str,
+        condition: str = "",
+        later: Assumption | None = None,
+    ) -> Self:
         """Return the clause with its condition."""
         assumption = super().__new__(cls, clause)
         assumption.condition = condition

@@ -16,7 +16,12 @@ class WrongTypeError(TypeError, ValueError):
     """What was given is of a type that cannot be used: a TypeError and a ValueError."""
 
 
-def check_type(name: str, value: object, kind: type | tuple[type, ...], allowed: str) -> None:
+def check_type(
+    name: str,
+    value: object,
+    kind: type | tuple[type, ...],
+    allowed: str,
+) -> None:
     """Raise an error that says what is allowed unless a value is of a type."""
     if not isinstance(value, kind):
         raise WrongTypeError(f"{name} must be {allowed}; got {quoted(value)}.")
@@ -88,7 +93,13 @@ def is_one_of(setting: object, *words: str) -> bool:
     return isinstance(setting, str) and setting in words
 
 
-def check_positive(name: str, value: object, *, least: float = 0.0, most: float = np.inf) -> float:
+def check_positive(
+    name: str,
+    value: object,
+    *,
+    least: float = 0.0,
+    most: float = np.inf,
+) -> float:
     """Return a setting as a float; raise a ValueError unless it is a positive finite number."""
     if not is_number(value) or not 0.0 < as_float(value) < np.inf:
         raise ValueError(f"{name} must be a positive number; got {quoted(value)}.")
@@ -127,7 +138,13 @@ def check_not_negative(name: str, value: object, allowed: str) -> float:
     return as_float(value)
 
 
-def check_whole(name: str, value: object, *, least: int, most: int = LARGEST_WHOLE) -> None:
+def check_whole(
+    name: str,
+    value: object,
+    *,
+    least: int,
+    most: int = LARGEST_WHOLE,
+) -> None:
     """Raise a ValueError unless a setting is a whole number within bounds."""
     if not isinstance(value, numbers.Integral) or isinstance(value, bool) or int(value) < least:
         raise ValueError(f"{name} must be a whole number from {least} on; got {quoted(value)}.")

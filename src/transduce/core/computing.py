@@ -142,7 +142,10 @@ class _Line:
             return
         self._shown = now
         print(
-            f"\r{name}: {share:4.0%}", end="\n" if share >= 1.0 else "", file=sys.stderr, flush=True
+            f"\r{name}: {share:4.0%}",
+            end="\n" if share >= 1.0 else "",
+            file=sys.stderr,
+            flush=True,
         )
 
 
@@ -157,7 +160,12 @@ def reusing() -> AbstractContextManager[None]:
     return nullcontext()
 
 
-def once(name: str, rows: Rows, settings: Hashable, compute: Callable[[], T]) -> T:
+def once(
+    name: str,
+    rows: Rows,
+    settings: Hashable,
+    compute: Callable[[], T],
+) -> T:
     """Return what `compute` returns.
 
     In a block of `reusing` it is called once for the same rows (n, d) and settings.

@@ -283,7 +283,11 @@ def _undisturbed() -> Iterator[None]:
 
 
 def write_text(
-    path: AnyPath, text: str, *, force: bool = False, like: Iterable[AnyPath] = ()
+    path: AnyPath,
+    text: str,
+    *,
+    force: bool = False,
+    like: Iterable[AnyPath] = (),
 ) -> None:
     """Write text as UTF-8, in one piece."""
     with whole_file(path, force=force, like=like) as file:
@@ -379,7 +383,11 @@ def _remove_torn_of(target: Path) -> None:
 
 
 def _rights(
-    target: Path, like: Iterable[AnyPath], made: os.stat_result, *, is_new: bool = False
+    target: Path,
+    like: Iterable[AnyPath],
+    made: os.stat_result,
+    *,
+    is_new: bool = False,
 ) -> int:
     """Return the rights of a new file.
 

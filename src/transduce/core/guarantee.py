@@ -275,7 +275,9 @@ class Guarantee:
         if label is None:
             return self
         return replace(
-            self, decisive=label, kind="approximate" if self.kind == "exact" else self.kind
+            self,
+            decisive=label,
+            kind="approximate" if self.kind == "exact" else self.kind,
         )
 
     def along(self, drift: Drift | None) -> Guarantee:

@@ -16,7 +16,12 @@ def nonconformity_rank(confidence: float, n: int) -> int:
     return int(np.floor((1.0 - confidence + 1e-12) * (n + 1)))
 
 
-def p_values(above: Any, tied: Any, n: Any, tau: Any = 1.0) -> Any:
+def p_values(
+    above: Any,
+    tied: Any,
+    n: Any,
+    tau: Any = 1.0,
+) -> Any:
     """Return p-values from counts among `n` labelled rows."""
     return (above + tau * (tied + 1.0)) / (n + 1.0)
 
@@ -59,7 +64,14 @@ def random_folds(codes: AnyArray, n_folds: int, random: np.random.RandomState) -
     return np.argsort(order) % n_folds
 
 
-def random_trees(ranks: Array, number: int, *, depth: int, seed: int, fewest: int = 1) -> list[Any]:
+def random_trees(
+    ranks: Array,
+    number: int,
+    *,
+    depth: int,
+    seed: int,
+    fewest: int = 1,
+) -> list[Any]:
     """Return trees that split rows (n, d) at random.
 
     They are those of scikit-learn's RandomTreesEmbedding, in half its time.

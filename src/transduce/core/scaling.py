@@ -212,7 +212,12 @@ def fit_power(shares: Array, codes: AnyArray, prior: float = POWER_PRIOR) -> flo
     return _best_factor(scores, target, (-2.0, 2.0), prior)
 
 
-def _best_factor(scores: Array, target: Array, bounds: tuple[float, float], prior: float) -> float:
+def _best_factor(
+    scores: Array,
+    target: Array,
+    bounds: tuple[float, float],
+    prior: float,
+) -> float:
     """Return the factor by which the softmax of scores has the smallest log-loss.
 
     By the prior a factor of 1 costs nothing.

@@ -47,7 +47,12 @@ _INFINITE = "Input y contains infinity or a value too large for dtype('float64')
 
 
 def read_rows(
-    estimator: Any, X: Rows, *, reset: bool, sparse: bool = False, device: bool = False
+    estimator: Any,
+    X: Rows,
+    *,
+    reset: bool,
+    sparse: bool = False,
+    device: bool = False,
 ) -> Any:
     """Return features (n, d) as a finite float array.
 
@@ -77,7 +82,11 @@ def read_rows(
         )
     try:
         return validate_data(
-            estimator, X, reset=reset, dtype=float, accept_sparse="csr" if sparse else False
+            estimator,
+            X,
+            reset=reset,
+            dtype=float,
+            accept_sparse="csr" if sparse else False,
         )
     except (TypeError, ValueError, OverflowError) as error:
         raise _in_words(error, X, getattr(estimator, "kernel", None) == "precomputed") from error
@@ -375,7 +384,12 @@ def _columns(X: Rows, is_bad: Callable[[Any], bool]) -> str:
 
 
 def read_sample(
-    estimator: Any, X: Rows, y: Labels, *, columns: bool = False, device: bool = False
+    estimator: Any,
+    X: Rows,
+    y: Labels,
+    *,
+    columns: bool = False,
+    device: bool = False,
 ) -> PartlyLabelled:
     """Return rows and labels, checked; at least one row has a label. Shapes: X (n, d)."""
     check_given(estimator, y)
@@ -395,7 +409,12 @@ def check_given(estimator: Any, y: Labels) -> None:
 
 
 def read_labels(
-    rows: Array, index: object, y: Labels, *, missing_label: object = None, columns: bool = False
+    rows: Array,
+    index: object,
+    y: Labels,
+    *,
+    missing_label: object = None,
+    columns: bool = False,
 ) -> PartlyLabelled:
     """Return the checked labels of rows that have been read (n, d).
 
@@ -517,7 +536,13 @@ def numeric_labels(sample: PartlyLabelled) -> Array:
     return values
 
 
-def read_kernel_rows(X: Rows, n: int, own: float | None, *, own_value: bool) -> Array:
+def read_kernel_rows(
+    X: Rows,
+    n: int,
+    own: float | None,
+    *,
+    own_value: bool,
+) -> Array:
     """Return kernel values of new rows with the n rows of `fit` and with themselves.
 
     Those with themselves are one more column.

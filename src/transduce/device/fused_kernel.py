@@ -84,7 +84,13 @@ if importlib.util.find_spec("triton") is not None:
         tl.store(scores + target, kept, mask=inside[:, None])
 
 
-def halves(X: DeviceArray, offsets: DeviceArray, *, fine: bool, as_rows: bool) -> DeviceArray:
+def halves(
+    X: DeviceArray,
+    offsets: DeviceArray,
+    *,
+    fine: bool,
+    as_rows: bool,
+) -> DeviceArray:
     """Return rows (n, d), no longer than 1, as padded halves.
 
     Their products are ``x_i' x_j - offset_j``.
@@ -219,7 +225,11 @@ def find_centres(X: DeviceArray, n_cells: int, generator: DeviceArray) -> Device
 
 
 def search_cells(
-    X: DeviceArray, offsets: DeviceArray, k: int, seed: int, known: tuple[DeviceArray, DeviceArray]
+    X: DeviceArray,
+    offsets: DeviceArray,
+    k: int,
+    seed: int,
+    known: tuple[DeviceArray, DeviceArray],
 ) -> Neighbors:
     """Return nearly all of the `k` nearest neighbours of each row (n, d).
 
@@ -251,7 +261,12 @@ def search_cells(
     R = _in_slots(X, offsets, padded, filled, as_rows=True)
     owner = torch.repeat_interleave(torch.arange(n_cells, device=device), blocks * (STEP // HEIGHT))
     nearest = candidates(
-        Q, n_slots, R, k + 1 + SPARE, lists[owner].contiguous(), lengths[owner].contiguous()
+        Q,
+        n_slots,
+        R,
+        k + 1 + SPARE,
+        lists[owner].contiguous(),
+        lengths[owner].contiguous(),
     )
     nearest = torch.where(nearest >= 0, rows_at[nearest.clamp(min=0).long()], -1)
     return compare_again(X, offsets, nearest[slot[torch.argsort(order)]], k)

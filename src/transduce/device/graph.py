@@ -297,7 +297,11 @@ def _each_component(
         own_degrees = ordered[start:stop]
         S = normalised(block, own_degrees)
         values, own_vectors, residuals = smallest_pairs(
-            S, own_degrees, min(d, size - 1), random, lambda share: None
+            S,
+            own_degrees,
+            min(d, size - 1),
+            random,
+            lambda share: None,
         )
         vectors[start:stop, : len(values)] = xp.astype(own_vectors, xp.float64)
         for column, (value, residual) in enumerate(zip(values, residuals, strict=True)):
@@ -353,7 +357,13 @@ def smallest_pairs(
     return values, vectors, arrays.to_numpy(residuals)
 
 
-def _filtered(S: SparseRows, trivial: DeviceArray, d: int, random: Random, report: Report) -> Pairs:
+def _filtered(
+    S: SparseRows,
+    trivial: DeviceArray,
+    d: int,
+    random: Random,
+    report: Report,
+) -> Pairs:
     """Return the pairs by Chebyshev filtering.
 
     If they do not converge, a larger block is tried, then double precision.
@@ -506,7 +516,13 @@ class FilterPlan:
         degree = growth_degree(FIRST_GROWTH, lower, cut)
         return cls(lower, cut, degree, eigenvalue_below(width))
 
-    def go_on(self, values: Array, k: int, worst: float, limit: float) -> None:
+    def go_on(
+        self,
+        values: Array,
+        k: int,
+        worst: float,
+        limit: float,
+    ) -> None:
         """Plan the next filter: its cut is the last of a block's values, or more at first."""
         # That value is no larger than the eigenvalue it stands for, which is likely another; the
         # `k`-th must stay well above. What gained nothing was cut too high.

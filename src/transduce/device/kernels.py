@@ -45,7 +45,12 @@ class Kernel:
     degree: float = 3  # ``"poly"`` is ``(<u, v> + coef0) ** degree``
     coef0: float = 1.0
 
-    def matrix(self, X: Array, Z: Array, near: Near | None = None) -> Array:
+    def matrix(
+        self,
+        X: Array,
+        Z: Array,
+        near: Near | None = None,
+    ) -> Array:
         """Return the kernel values (n, k) of rows (n, d) and (k, d), by known distances if any."""
         xp = arrays.namespace(X)
         if xp is not np:
@@ -102,7 +107,11 @@ class Kernel:
             )
         if not callable(self.name):
             return pairwise_kernels(
-                X, Z, metric=self.name, filter_params=True, gamma=1.0 / self.width
+                X,
+                Z,
+                metric=self.name,
+                filter_params=True,
+                gamma=1.0 / self.width,
             )
         try:
             return pairwise_kernels(X, Z, metric=self.name)
@@ -112,7 +121,12 @@ class Kernel:
                 f"number: {error}"
             ) from error
 
-    def checked_matrix(self, X: Array, Z: Array, near: Near | None = None) -> Array:
+    def checked_matrix(
+        self,
+        X: Array,
+        Z: Array,
+        near: Near | None = None,
+    ) -> Array:
         """Return the same, or raise a ValueError if not all values are finite."""
         with np.errstate(over="ignore", invalid="ignore"):
             K = self.matrix(X, Z, near)
@@ -157,7 +171,12 @@ class Kernel:
         return np.array(values, dtype=float)
 
 
-def squared_distances(X: Array, Z: Array, width: float, near: Near | None = None) -> Array:
+def squared_distances(
+    X: Array,
+    Z: Array,
+    width: float,
+    near: Near | None = None,
+) -> Array:
     """Return squared distances (n, k) of rows (n, d) and (k, d).
 
     They are good to a billionth of ``width ** 2``.

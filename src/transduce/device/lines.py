@@ -37,7 +37,13 @@ def lines(
     return heights, slopes
 
 
-def regions(rho: DeviceArray, beta: DeviceArray, rank: int, side: str, slack: float) -> Regions:
+def regions(
+    rho: DeviceArray,
+    beta: DeviceArray,
+    rank: int,
+    side: str,
+    slack: float,
+) -> Regions:
     """Return the regions about the predictions, one- or two-sided.
 
     A selection finds them, and a sweep where a line is too steep for it.

@@ -75,7 +75,13 @@ def check_fits(need: float, like: DeviceArray, what: str, advice: str) -> None:
         )
 
 
-def announce(need: float, budget: float, like: DeviceArray, what: str, advice: str) -> None:
+def announce(
+    need: float,
+    budget: float,
+    like: DeviceArray,
+    what: str,
+    advice: str,
+) -> None:
     """Warn before gigabytes are taken where nothing says what is free; refuse what cannot fit."""
     check_fits(need, like, what, advice)
     if need > max(budget, MUCH) and np.isinf(free_bytes(like)):

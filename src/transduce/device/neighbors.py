@@ -153,7 +153,11 @@ def top_k(values: DeviceArray, k: int) -> tuple[DeviceArray, DeviceArray]:
 
 
 def search(
-    X: DeviceArray, k: int, settings: Any, random: Random, report: Callable[[float], None]
+    X: DeviceArray,
+    k: int,
+    settings: Any,
+    random: Random,
+    report: Callable[[float], None],
 ) -> FoundNeighbors:
     """Return the neighbours of every row among the others."""
     rows, offsets = comparable(X, settings.metric)
@@ -162,7 +166,9 @@ def search(
         neighbors = _search_fused(rows, offsets, k, random, approximate=approximate)
     else:
         own_rows = arrays.namespace(X).arange(
-            X.shape[0], dtype=arrays.namespace(X).int64, **arrays.on_device(X)
+            X.shape[0],
+            dtype=arrays.namespace(X).int64,
+            **arrays.on_device(X),
         )
         neighbors = FoundNeighbors(search_blocks(rows, own_rows, rows, offsets, k), "exact", 1.0)
     report(0.9)

@@ -92,7 +92,11 @@ class OutOfFold:
 
     @classmethod
     def of(
-        cls, problem: Problem, folds: list[Fold], hidden: dict[str, Any], factors: dict[str, float]
+        cls,
+        problem: Problem,
+        folds: list[Fold],
+        hidden: dict[str, Any],
+        factors: dict[str, float],
     ) -> OutOfFold:
         """Collect the replies of k members in all folds."""
         parts = []
@@ -252,7 +256,13 @@ class ErrorSize:
     factor: float  # makes a standard error of the size
 
     @classmethod
-    def fit(cls, values: Array, spreads: Array, errors: Array, shares: Array) -> ErrorSize:
+    def fit(
+        cls,
+        values: Array,
+        spreads: Array,
+        errors: Array,
+        shares: Array,
+    ) -> ErrorSize:
         """Fit the size to out-of-fold errors (r,), by their values, spreads and shares (r,)."""
         # Absolute errors ``e`` are taken as exponential with the mean ``s = exp(c'z)``, where z
         # holds 1 and the two standardised signals: ``sum(log s + e / s)`` plus a penalty on the
@@ -298,7 +308,12 @@ def _mean(numbers: Array, shares: Array) -> Array:
     return np.asarray(np.average(numbers, axis=0, weights=shares))
 
 
-def _loss(coefficients: Array, z: Array, sizes: Array, shares: Array) -> tuple[float, Array]:
+def _loss(
+    coefficients: Array,
+    z: Array,
+    sizes: Array,
+    shares: Array,
+) -> tuple[float, Array]:
     """Return the penalised negative log likelihood of exponential sizes, and its gradient."""
     logs = z @ coefficients
     over = sizes * np.exp(-logs)
@@ -343,7 +358,9 @@ def _reply(fitted: FittedEstimator, answers: Array) -> RawPrediction:
         return fitted.reply(answers)
     own_classes = last_step(fitted.estimator).classes_
     return fitted.reply(
-        own_classes[answers.argmax(axis=1)], probabilities=answers, own_classes=own_classes
+        own_classes[answers.argmax(axis=1)],
+        probabilities=answers,
+        own_classes=own_classes,
     )
 
 
@@ -571,7 +588,12 @@ class Asking:
                 "The members left have weight 0: give weights to those that do not fail."
             )
         fitted = BlendFit(
-            problem, replies, factors, kept / kept.sum(), failed=self.failed, hidden=columns
+            problem,
+            replies,
+            factors,
+            kept / kept.sum(),
+            failed=self.failed,
+            hidden=columns,
         )
         if columns is None:
             return fitted

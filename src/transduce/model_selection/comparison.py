@@ -153,7 +153,11 @@ def choose_method(  # noqa: PLR0913
     if candidates is not None:
         given = name_members("candidates", candidates)
     problem = read_problem(
-        X, y, task=task, estimators=list(given.values()), missing_label=missing_label
+        X,
+        y,
+        task=task,
+        estimators=list(given.values()),
+        missing_label=missing_label,
     )
     random = check_random_state(random_state)
     methods, left_out = _list_methods(problem, given, random, standardize=standardize)
@@ -217,7 +221,9 @@ def _choose(
 def _table(details: dict[str, CrossTransduction], failures: dict[str, str]) -> pd.DataFrame:
     """Return one line a method, the best first, those without a score last."""
     table = pd.DataFrame(
-        index=[*details, *failures], columns=["score", "spread", "fit_time"], dtype=float
+        index=[*details, *failures],
+        columns=["score", "spread", "fit_time"],
+        dtype=float,
     )
     for name, result in details.items():
         scores = result.scores

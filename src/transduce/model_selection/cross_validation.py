@@ -148,7 +148,11 @@ def cross_val_transduce(  # noqa: PLR0913
 
 
 def predict_folds(
-    estimators: list[Any], problem: Problem, folds: list[Fold], *, n_jobs: int | None = None
+    estimators: list[Any],
+    problem: Problem,
+    folds: list[Fold],
+    *,
+    n_jobs: int | None = None,
 ) -> list[list[RawPrediction | Exception]]:
     """Return what each estimator predicts in each fold, or why it fails.
 

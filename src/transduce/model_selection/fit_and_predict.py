@@ -114,7 +114,13 @@ class FittedEstimator:
 
     # ---- predictions at new rows
 
-    def predict(self, X: Rows, *, spreads: bool = True, once: bool = False) -> RawPrediction:
+    def predict(
+        self,
+        X: Rows,
+        *,
+        spreads: bool = True,
+        once: bool = False,
+    ) -> RawPrediction:
         """Return predictions at new rows, with all that is said about them.
 
         Standard errors are there only with `spreads`. With `once` classes are those of the largest

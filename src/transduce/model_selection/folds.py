@@ -27,7 +27,12 @@ Fold = tuple[AnyArray, AnyArray]  # positions of visible and of hidden rows amon
 class Splitter(Protocol):
     """A splitter as scikit-learn has them."""
 
-    def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterable[tuple[Any, Any]]:
+    def split(
+        self,
+        X: Any,
+        y: Any = None,
+        groups: Any = None,
+    ) -> Iterable[tuple[Any, Any]]:
         """Yield the positions of visible and of hidden rows in each fold."""
 
 
@@ -93,7 +98,12 @@ def _split_labels(
     )
 
 
-def _draw_folds(n_folds: int, problem: Problem, random_state: Seed, groups: Any) -> list[Fold]:
+def _draw_folds(
+    n_folds: int,
+    problem: Problem,
+    random_state: Seed,
+    groups: Any,
+) -> list[Fold]:
     """Return so many folds: every class spread evenly, or whole groups together."""
     n = len(problem.labels)
     if groups is not None:

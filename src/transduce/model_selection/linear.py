@@ -76,7 +76,12 @@ class FeatureScaler(StandardScaler):
         super().__init__()
         self.farthest = farthest
 
-    def fit(self, X: Rows, y: Labels = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self,
+        X: Rows,
+        y: Labels = None,
+        sample_weight: Any = None,
+    ) -> Self:
         """Take mean and standard deviation of every feature of rows (n, d)."""
         with np.errstate(over="ignore", invalid="ignore"):
             super().fit(X, y, sample_weight)
@@ -229,7 +234,13 @@ class Spectrum(NamedTuple):
         return self.right.T @ (self.squares**0.5 * shrinkage * self.projected)
 
 
-def ridge_line(X: Array, y: Array, farthest: float, *, standardize: bool) -> Line:
+def ridge_line(
+    X: Array,
+    y: Array,
+    farthest: float,
+    *,
+    standardize: bool,
+) -> Line:
     """Return ridge regression, averaged over penalties.
 
     Features are cut off, unless a line through those that are not is much better or nearly exact;

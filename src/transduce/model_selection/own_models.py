@@ -134,7 +134,12 @@ class OwnModel(Pipeline):
     """A model that a user brings, after a step that picks its features; its errors name it."""
 
     def __init__(
-        self, steps: Any, *, task: str = NUMBERS, memory: Any = None, verbose: bool = False
+        self,
+        steps: Any,
+        *,
+        task: str = NUMBERS,
+        memory: Any = None,
+        verbose: bool = False,
     ) -> None:
         self.task = task
         super().__init__(steps, memory=memory, verbose=verbose)

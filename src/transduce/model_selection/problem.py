@@ -45,7 +45,13 @@ class Problem:
     ordered: bool = False  # whether rows are in the order from which they are drawn
 
     @classmethod
-    def of(cls, X: Rows, sample: PartlyLabelled, task: str, known: Collection[Any] = ()) -> Problem:
+    def of(
+        cls,
+        X: Rows,
+        sample: PartlyLabelled,
+        task: str,
+        known: Collection[Any] = (),
+    ) -> Problem:
         """Read labels as numbers or as classes.
 
         The classes that are known may be more than have a label.
@@ -79,7 +85,13 @@ class Problem:
         """Number of rows of the table."""
         return len(self.sample.labelled)
 
-    def case(self, *, standardize: bool, random_state: int, device: str | None = None) -> Case:
+    def case(
+        self,
+        *,
+        standardize: bool,
+        random_state: int,
+        device: str | None = None,
+    ) -> Case:
         """Return what methods are to be made for."""
         n_features = 0
         if hasattr(self.X, "shape"):

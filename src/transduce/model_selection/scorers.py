@@ -105,7 +105,13 @@ def compute_scores(
     return {name: _score(name, scorer, answered, X, y) for name, scorer in scorers.items()}
 
 
-def _score(name: str, scorer: Scorer, answered: Answered, X: Rows, y: AnyArray) -> float:
+def _score(
+    name: str,
+    scorer: Scorer,
+    answered: Answered,
+    X: Rows,
+    y: AnyArray,
+) -> float:
     """Return one score as a finite number, or raise a ValueError that says why there is none."""
     try:
         with (

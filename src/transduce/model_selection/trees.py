@@ -310,7 +310,13 @@ class _Forest(_TreeEstimator):
             sums = np.column_stack([*(outputs * times), times])
             drawn = np.flatnonzero(times)
             splits, _, totals, gained = grow(
-                bins, features, drawn, sums, len(rows) + 1, growth, state
+                bins,
+                features,
+                drawn,
+                sums,
+                len(rows) + 1,
+                growth,
+                state,
             )
             grown.append((splits, totals[:, :-1] / totals[:, -1:]))
             importances += np.bincount(splits[:, 1], gained, minlength=len(importances))

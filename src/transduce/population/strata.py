@@ -334,7 +334,12 @@ class Cells:
     size: int
 
     @classmethod
-    def of(cls, fewest: tuple[int, ...], most: tuple[int, ...], most_drawn: int) -> Cells:
+    def of(
+        cls,
+        fewest: tuple[int, ...],
+        most: tuple[int, ...],
+        most_drawn: int,
+    ) -> Cells:
         """Return cells that are small enough to lose little, and few enough to be looked at."""
         a_stratum = MOST_CELLS_OF_TWO if len(fewest) == 2 else MOST_CELLS
         affordable = max(MOST_PROBABILITIES // (most_drawn + 1), FEWEST_CELLS)

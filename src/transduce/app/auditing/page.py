@@ -28,7 +28,10 @@ def render_audit(result: AuditResult) -> str:
     for part in ("shares", "by_prediction", "confusion", "off_by", "mean", "agreement"):
         content.setdefault(part, None)  # what classes have and numbers lack, or the other way
     return _template().render(
-        a=content, style=Markup(style), policy=POLICY, version=transduce.__version__
+        a=content,
+        style=Markup(style),
+        policy=POLICY,
+        version=transduce.__version__,
     )
 
 

@@ -371,7 +371,10 @@ def class_texts(column: pd.Series) -> AnyArray:
 
 
 def join_checks(
-    frame: pd.DataFrame, checks: pd.DataFrame, id: ColumnName | None, wanted: list[ColumnName]
+    frame: pd.DataFrame,
+    checks: pd.DataFrame,
+    id: ColumnName | None,
+    wanted: list[ColumnName],
 ) -> tuple[pd.DataFrame, list[str]]:
     """Return a table with columns of another one, matched by an identifier, and notes.
 

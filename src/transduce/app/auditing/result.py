@@ -299,7 +299,11 @@ class AuditResult:
         return dict(to_json(content))
 
     def write_json(
-        self, path: str | Path, *, force: bool = False, like: Iterable[str | Path] = ()
+        self,
+        path: str | Path,
+        *,
+        force: bool = False,
+        like: Iterable[str | Path] = (),
     ) -> None:
         """Write every number to a file."""
         text = json.dumps(self.as_json(), ensure_ascii=False, indent=2)

@@ -52,7 +52,12 @@ class OtherColumns:
     rows: AnyArray
 
     @classmethod
-    def of(cls, frame: pd.DataFrame, checked: Mask, random_state: int = 0) -> OtherColumns:
+    def of(
+        cls,
+        frame: pd.DataFrame,
+        checked: Mask,
+        random_state: int = 0,
+    ) -> OtherColumns:
         """Choose the rows of a table; the checked ones (n,) are always among them."""
         known = np.flatnonzero(checked)
         others = np.flatnonzero(~checked)

@@ -197,7 +197,12 @@ def is_in_parts(table: str, given: dict[str, Any]) -> bool:
     return not given["force"] and is_too_large(Path(table))
 
 
-def _fill_parts(table: str, targets: list[str], options: Options, given: dict[str, Any]) -> Show:
+def _fill_parts(
+    table: str,
+    targets: list[str],
+    options: Options,
+    given: dict[str, Any],
+) -> Show:
     """Fill a table part by part into a folder."""
     asked = {flag(name): getattr(options, name) for name in OWN_COLUMNS}
     asked |= {"several targets": len(targets) > 1}
@@ -410,10 +415,16 @@ def read_table(table: str, given: Mapping[str, Any]) -> Table:
     """Return a table in a file, or from standard input; options say where it is in it."""
     with stage("reading"):
         layout = LayoutRequest.read(
-            given.get("header"), given.get("skip"), given.get("rows"), given.get("decimal")
+            given.get("header"),
+            given.get("skip"),
+            given.get("rows"),
+            given.get("decimal"),
         )
         return tables.read(
-            table, sheet=given.get("sheet"), force=given.get("force", False), layout=layout
+            table,
+            sheet=given.get("sheet"),
+            force=given.get("force", False),
+            layout=layout,
         )
 
 
@@ -439,7 +450,11 @@ def _write(
 
 
 def draw_rows_of(
-    table: str, target: str, number: int, seed: int | None, given: dict[str, Any]
+    table: str,
+    target: str,
+    number: int,
+    seed: int | None,
+    given: dict[str, Any],
 ) -> Show:
     """Mark rows drawn at random from those without a label.
 
@@ -548,7 +563,12 @@ def _about_draw(rows: AnyArray, seed: int, target: str) -> str:
     return f"{drawn}; label all of them in {target!r}: rows {places}."
 
 
-def draw_strata_of(table: str, target: str, strata: dict[str, Any], given: dict[str, Any]) -> Show:
+def draw_strata_of(
+    table: str,
+    target: str,
+    strata: dict[str, Any],
+    given: dict[str, Any],
+) -> Show:
     """Mark rows drawn at random from each predicted class, or from bands of uncertainty."""
     from transduce.app.auditing.drawing import draw_by_strata
 
@@ -693,7 +713,12 @@ def _what_draw_lacks(labels: Target | None, rows: AnyArray, options: Options) ->
     return " ".join(forecast.guarantee.reasons)
 
 
-def compare_file(table: str, target: str, folds: int, given: dict[str, Any]) -> Show:
+def compare_file(
+    table: str,
+    target: str,
+    folds: int,
+    given: dict[str, Any],
+) -> Show:
     """Compare the methods on the labels of a table in a file.
 
     With the blend, and with the simplest answer.
@@ -742,7 +767,11 @@ def compare_file(table: str, target: str, folds: int, given: dict[str, Any]) -> 
 
 
 def draw_comparison(
-    shown: pd.DataFrame, path: Path, *, force: bool, like: tuple[Path, ...] = ()
+    shown: pd.DataFrame,
+    path: Path,
+    *,
+    force: bool,
+    like: tuple[Path, ...] = (),
 ) -> None:
     """Save a plot of the methods' scores and their spread over the folds, the best on top."""
     import matplotlib.pyplot as plt

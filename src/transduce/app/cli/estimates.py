@@ -43,7 +43,10 @@ class ReadColumn:
 
 
 def estimate_file(
-    table: str, target: str | None, asked: dict[str, Any], given: dict[str, Any]
+    table: str,
+    target: str | None,
+    asked: dict[str, Any],
+    given: dict[str, Any],
 ) -> Show:
     """Fill a column of a table in a file, and answer questions about the whole of it.
 
@@ -84,7 +87,10 @@ def estimate_file(
 
 
 def _write_outputs(
-    read: ReadColumn, answered: Sequence[Answered], asked: dict[str, Any], given: dict[str, Any]
+    read: ReadColumn,
+    answered: Sequence[Answered],
+    asked: dict[str, Any],
+    given: dict[str, Any],
 ) -> list[str]:
     """Write the plot, the numbers and the table where that is asked for; return where."""
     column = read.column
@@ -149,7 +155,11 @@ def _predict_by_model(model: Path, table: str, given: dict[str, Any]) -> ReadCol
 
 
 def _predict_by_fill(
-    table: str, target: str, options: Options, given: dict[str, Any], folder: Path
+    table: str,
+    target: str,
+    options: Options,
+    given: dict[str, Any],
+    folder: Path,
 ) -> ReadColumn:
     """Return the column of a table that is filled for this."""
     result = _fill(table, target, options, given, folder)
@@ -159,7 +169,11 @@ def _predict_by_fill(
 
 
 def _fill(
-    table: str, target: str, options: Options, given: dict[str, Any], folder: Path
+    table: str,
+    target: str,
+    options: Options,
+    given: dict[str, Any],
+    folder: Path,
 ) -> FillResult:
     """Return the filled column: of a table in memory, or in parts that are written to a folder."""
     if is_in_parts(table, given | {"out": None}):

@@ -170,7 +170,11 @@ def tell(text: str, *, err: bool = False) -> None:
 
 
 def show_result(
-    result: FillResult, written: list[str], *, err: bool = False, quiet: bool = False
+    result: FillResult,
+    written: list[str],
+    *,
+    err: bool = False,
+    quiet: bool = False,
 ) -> None:
     """Print what was filled and guaranteed, a few rows, how good it is and what was written.
 
@@ -332,7 +336,10 @@ def show_table(frame: pd.DataFrame, title: str | None = None, *, err: bool = Fal
         least = min(max(map(len, words), default=1), MOST_UNBROKEN)
         side: Any = "right" if number else "left"
         table.add_column(
-            Text(shortened(str(name), LONGEST_CELL)), justify=side, overflow="fold", min_width=least
+            Text(shortened(str(name), LONGEST_CELL)),
+            justify=side,
+            overflow="fold",
+            min_width=least,
         )
     for row in frame.itertuples(index=False):
         table.add_row(*(Text(_cell(value)) for value in row))
@@ -373,7 +380,12 @@ def called(member: str) -> str:
     return METHOD_NAMES.get(member, f"({member.replace('_', ' ')})")
 
 
-def show_choice(choice: MethodChoice, shown: pd.DataFrame, notes: list[str], caution: str) -> None:
+def show_choice(
+    choice: MethodChoice,
+    shown: pd.DataFrame,
+    notes: list[str],
+    caution: str,
+) -> None:
     """Print how methods compare, in numbers that people can read, the verdict, and a caution."""
     if choice.task == "regression":
         labels_are = "numbers"

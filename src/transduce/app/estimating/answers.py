@@ -350,7 +350,12 @@ def _regression(column: PredictedColumn, question: Question, how: dict[str, Any]
         outcome = read_outcome(column.frame, question.outcome)
         logistic = bool(np.isin(outcome, (0.0, 1.0)).all())
     frame = population.estimate_regression(
-        values, regressors, predictions, outcome=outcome, logistic=logistic, **how
+        values,
+        regressors,
+        predictions,
+        outcome=outcome,
+        logistic=logistic,
+        **how,
     )
     if question.outcome is None:
         return frame

@@ -59,7 +59,11 @@ def add_notes(
         regressors = read_regressors(column.frame, question.regressors)
         values, predictions = column.values_and_predictions()
         hinges = hinges_of_regression(
-            values, regressors, predictions, logistic=not column.is_numeric, sample=column.sample
+            values,
+            regressors,
+            predictions,
+            logistic=not column.is_numeric,
+            sample=column.sample,
         )
     skewness = 0.0
     if column.is_numeric and question.what in MOVED_BY_ONE_VALUE:
@@ -74,7 +78,12 @@ def add_notes(
     return frame.assign(note=notes)
 
 
-def rows_of_line(name: Any, question: Question, groups: Groups | None, n_rows: int) -> Mask:
+def rows_of_line(
+    name: Any,
+    question: Question,
+    groups: Groups | None,
+    n_rows: int,
+) -> Mask:
     """Return the rows (n,) that a line is about."""
     if groups is None or question.what == "difference":
         return np.ones(n_rows, dtype=bool)

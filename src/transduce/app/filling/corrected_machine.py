@@ -66,7 +66,13 @@ class CorrectedMachine:
     chosen: Any
 
     @classmethod
-    def fit(cls, machine: Any, X: Array, labels: Array, predictions: Array) -> CorrectedMachine:
+    def fit(
+        cls,
+        machine: Any,
+        X: Array,
+        labels: Array,
+        predictions: Array,
+    ) -> CorrectedMachine:
         """Fit a machine to rows (n, d) twice; labels (n,) are missing where NaN."""
         plain = clone(machine).fit(X, labels)
         corrected = clone(machine).fit(X, labels - predictions)

@@ -57,7 +57,12 @@ class Diagnosis:
     options: Options
     notes: list[str] = field(default_factory=list)  # what could not be computed, and why
 
-    def _try(self, what: str, compute: Callable[[], Computed], otherwise: Computed) -> Computed:
+    def _try(
+        self,
+        what: str,
+        compute: Callable[[], Computed],
+        otherwise: Computed,
+    ) -> Computed:
         """Return what is computed; where that fails, leave a note: the answers must not be lost."""
         try:
             with few_threads(len(self.fit.frame), SMALL):
@@ -257,7 +262,10 @@ class Diagnosis:
         assert answer.classes is not None
         assert answer.label_sets is not None
         coverage = self.fit.model.cover_classes(
-            self.fit.features.matrix, target.labels, target.missing, self.options.random_state
+            self.fit.features.matrix,
+            target.labels,
+            target.missing,
+            self.options.random_state,
         )
         n_classes = len(answer.classes)
         n_labels = np.bincount(class_codes(target.known, answer.classes), minlength=n_classes)
@@ -305,7 +313,9 @@ class Diagnosis:
     def map(self) -> pd.DataFrame | None:
         """The place of every row along the two leading vectors of its neighbour graph."""
         return self._try(
-            "The map", lambda: row_map(self.fit.features.matrix, self.options.random_state), None
+            "The map",
+            lambda: row_map(self.fit.features.matrix, self.options.random_state),
+            None,
         )
 
     @cached_property
@@ -329,7 +339,10 @@ class Diagnosis:
             rows: list[int] = self._try(
                 "What to label next",
                 lambda: next_rows(
-                    fit.features.matrix, fit.target.missing, answer, self.options.random_state
+                    fit.features.matrix,
+                    fit.target.missing,
+                    answer,
+                    self.options.random_state,
                 ),
                 [],
             )

@@ -272,7 +272,10 @@ def _fit_later(source: FrameSource, options: Options, limits: Limits | None = No
 
 
 def fit_rows(
-    rows: FrameSource, options: Options, n_outside: int = 0, classes: tuple[Any, ...] = ()
+    rows: FrameSource,
+    options: Options,
+    n_outside: int = 0,
+    classes: tuple[Any, ...] = (),
 ) -> TableFit:
     """Fit to all rows what suits them, for `n_outside` other rows, and `classes` not seen here."""
     features = read_features(rows, options)
@@ -455,7 +458,13 @@ def _fit_plan(
     )
 
 
-def _fit_machine(machine: Any, X: Rows, y: pd.Series, target: Target, offset: Array | None) -> Any:
+def _fit_machine(
+    machine: Any,
+    X: Rows,
+    y: pd.Series,
+    target: Target,
+    offset: Array | None,
+) -> Any:
     """Return the fitted machine; of labels that may be corrected, the machine on both."""
     if offset is None:
         return machine.fit(X, y)
@@ -555,7 +564,11 @@ def _read_machine(
         further = tuple(replace(other, unseen=None) for other in answer.further)
         answer = replace(answer, unseen=None, p_unseen=None, further=further)
     answer = with_values(
-        answer, values.values, values.status, values.standard_errors, values.probabilities
+        answer,
+        values.values,
+        values.status,
+        values.standard_errors,
+        values.probabilities,
     )
     model = MachineModel.of(machine, shares)
     return _Fitted(model, answer, prediction.fitted.estimator, all_rows, None, shares)

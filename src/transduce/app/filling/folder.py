@@ -108,7 +108,12 @@ class _FileSource(PartSource):
         """The files that the rows came from."""
         return self.files.files
 
-    def each(self, doing: str, work: Work, items: Sequence[Any]) -> list[Any]:
+    def each(
+        self,
+        doing: str,
+        work: Work,
+        items: Sequence[Any],
+    ) -> list[Any]:
         """Return ``work(item, frames)`` for every part, in order; None where the item is None."""
         todo = [
             (part, item) for part, item in zip(self.parts, items, strict=True) if item is not None
@@ -324,7 +329,13 @@ def fill_folder(
     ['part-00000-houses.parquet']
     """
     return fill_folder_and_finish(
-        table, target, out, memory=memory, runner=runner, force=force, **options
+        table,
+        target,
+        out,
+        memory=memory,
+        runner=runner,
+        force=force,
+        **options,
     )
 
 

@@ -99,7 +99,11 @@ def forecast_guarantee(source: FrameSource, options: Options) -> GuaranteeForeca
 
 
 def forecast_rows(
-    labels: Target, options: Options, design: BoundDesign, *, known: tuple[Any, ...] = ()
+    labels: Target,
+    options: Options,
+    design: BoundDesign,
+    *,
+    known: tuple[Any, ...] = (),
 ) -> GuaranteeForecast:
     """Return what a fit to all rows will guarantee, or raise a ValueError as that fit will."""
     problem = read_labels(labels, known)

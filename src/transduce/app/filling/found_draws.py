@@ -104,7 +104,12 @@ def _design_of_strata(
     return None
 
 
-def _count_calibration(design: Design | None, drawn: Mask, labelled: Mask, options: Options) -> int:
+def _count_calibration(
+    design: Design | None,
+    drawn: Mask,
+    labelled: Mask,
+    options: Options,
+) -> int:
     """Return how many labels would calibrate; none where the options hold no label out."""
     if options.guarantee == "row" or options.parts == ["confidence-machine"]:
         return 0

@@ -273,7 +273,11 @@ class PredictedProbabilities(ClassifierMixin, BaseEstimator):
             return prior - float(likelihood[rows, codes].sum()), np.append(slope, slopes)
 
         solution = minimize(
-            loss, start, jac=True, method="L-BFGS-B", bounds=[(-5.0, 5.0)] * len(start)
+            loss,
+            start,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=[(-5.0, 5.0)] * len(start),
         )
         self.settings_ = solution.x
         return self

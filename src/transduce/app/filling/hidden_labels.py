@@ -157,11 +157,21 @@ def weigh_folds(fit: TableFit, folds: pd.DataFrame) -> pd.DataFrame:
     return folds[weights > 0.0].rename_axis("row")
 
 
-def hide_labels(method: Any, fit: TableFit, folds: int, seed: int) -> tuple[AnyArray, Answer]:
+def hide_labels(
+    method: Any,
+    fit: TableFit,
+    folds: int,
+    seed: int,
+) -> tuple[AnyArray, Answer]:
     """Return labels that were hidden in turn, as the methods see them, and the answers at them."""
     labels = fit.fitted_labels
     with warnings.catch_warnings(action="ignore"):
         hidden = cross_val_transduce(
-            method, fit.X, labels, cv=folds, groups=fit.model.calibrated.groups, random_state=seed
+            method,
+            fit.X,
+            labels,
+            cv=folds,
+            groups=fit.model.calibrated.groups,
+            random_state=seed,
         )
     return labels[hidden.answers.rows], hidden.answers

@@ -78,7 +78,13 @@ class IntervalModel(Protocol):
     ) -> Guarantee:
         """Return what is guaranteed at a level of the rows of the fit and of others together."""
 
-    def cover_classes(self, X: Rows, labels: AnyArray, missing: Mask, seed: int) -> ClassCoverage:
+    def cover_classes(
+        self,
+        X: Rows,
+        labels: AnyArray,
+        missing: Mask,
+        seed: int,
+    ) -> ClassCoverage:
         """Return how often sets hold each class at labels that were hidden."""
 
     def predict_held_out(
@@ -150,7 +156,13 @@ class HeldOutModel:
         wrong = table.wrong_answers(calibrated.second)
         return wrong.bound_with(others.wrong_answers(None), certainty)
 
-    def cover_classes(self, X: Rows, labels: AnyArray, missing: Mask, seed: int) -> ClassCoverage:
+    def cover_classes(
+        self,
+        X: Rows,
+        labels: AnyArray,
+        missing: Mask,
+        seed: int,
+    ) -> ClassCoverage:
         """Return how often sets hold each class at the calibration labels."""
         table = self.estimator.calibrated.table
         judged, covered = table.covered_by_class(self.confidence)
@@ -211,7 +223,13 @@ class MachineModel:
         """Return what is guaranteed of all rows, each by itself: their number is not bounded."""
         return replace(others, outside=None, wrong=None)
 
-    def cover_classes(self, X: Rows, labels: AnyArray, missing: Mask, seed: int) -> ClassCoverage:
+    def cover_classes(
+        self,
+        X: Rows,
+        labels: AnyArray,
+        missing: Mask,
+        seed: int,
+    ) -> ClassCoverage:
         """Return how often sets hold each class at labels that were hidden in turn."""
         labelled = np.flatnonzero(~missing)
         classes = np.asarray(self.estimator.classes_)

@@ -116,7 +116,12 @@ class Manifest:
 
     @classmethod
     def open(
-        cls, folder: Path, sources: Sequence[Path], of: dict[str, Any], *, force: bool
+        cls,
+        folder: Path,
+        sources: Sequence[Path],
+        of: dict[str, Any],
+        *,
+        force: bool,
     ) -> Manifest:
         """Return the manifest to go on with.
 

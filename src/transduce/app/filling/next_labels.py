@@ -83,7 +83,12 @@ class NextLabels:
         return f"Doubling the labels would avoid about {share} of the errors {source}."
 
 
-def next_rows(matrix: Array, missing: AnyArray, answer: Answer, seed: int) -> list[int]:
+def next_rows(
+    matrix: Array,
+    missing: AnyArray,
+    answer: Answer,
+    seed: int,
+) -> list[int]:
     """Return the rows whose labels would help most. Shapes: matrix (n, d), missing (n,)."""
     random = np.random.default_rng(seed)
     labelled = np.flatnonzero(~missing)
@@ -95,7 +100,12 @@ def next_rows(matrix: Array, missing: AnyArray, answer: Answer, seed: int) -> li
     return pick_rows(matrix, labelled, answer.rows[places], unsureness(answer)[places])
 
 
-def pick_rows(matrix: Array, labelled: AnyArray, rows: AnyArray, unsure: Array) -> list[int]:
+def pick_rows(
+    matrix: Array,
+    labelled: AnyArray,
+    rows: AnyArray,
+    unsure: Array,
+) -> list[int]:
     """Return unsure rows, far from labelled rows and from each other, the best first."""
     from sklearn.metrics import pairwise_distances
 
@@ -146,7 +156,13 @@ def gain_of_labels(fit: TableFit, seed: int) -> float | None:
     return float(1.0 - 0.5 ** np.clip(power, 0.0, 1.0))
 
 
-def _mean_error(method: Any, fit: TableFit, folds: int, repeats: int, seed: int) -> float:
+def _mean_error(
+    method: Any,
+    fit: TableFit,
+    folds: int,
+    repeats: int,
+    seed: int,
+) -> float:
     """Return the mean error at hidden labels over some repeats."""
     return float(np.mean([_error(method, fit, folds, seed + k) for k in range(repeats)]))
 

@@ -732,7 +732,13 @@ class Options:
             content = content | {"labels": design(**words)}
         return cls.read(content, questions=True)
 
-    def as_call(self, target: ColumnName, task: str, file: str = "", **more: Any) -> str:
+    def as_call(
+        self,
+        target: ColumnName,
+        task: str,
+        file: str = "",
+        **more: Any,
+    ) -> str:
         """Return the code that does it again, of a table in Python or in a file.
 
         `more` are flags of the command.
@@ -764,7 +770,13 @@ class Options:
         call = f"fill({table}, {', '.join(fit)})"
         return "\n".join([*lines, f"{call}.with_options({', '.join(asked)})" if asked else call])
 
-    def as_command(self, table: str, target: ColumnName, task: str, **more: Any) -> str:
+    def as_command(
+        self,
+        table: str,
+        target: ColumnName,
+        task: str,
+        **more: Any,
+    ) -> str:
         """Return the command that does it again, of a table in a file.
 
         `more` are flags of the command alone.

@@ -125,7 +125,11 @@ def make_plan(
         classes=classes or None,
     )
     return Plan(
-        model, holds_out=True, left_out=values.left_out, seconds=values.seconds, notes=notes
+        model,
+        holds_out=True,
+        left_out=values.left_out,
+        seconds=values.seconds,
+        notes=notes,
     )
 
 
@@ -145,7 +149,11 @@ def is_blended(options: Options) -> bool:
 
 
 def _plan_values(
-    case: Case, options: Options, n_outside: int, fits: int, more_members: Mapping[str, Any]
+    case: Case,
+    options: Options,
+    n_outside: int,
+    fits: int,
+    more_members: Mapping[str, Any],
 ) -> _PlannedValues:
     """Return what the values will come from: a blend that is fitted so often, or one method."""
     if is_blended(options):
@@ -337,7 +345,11 @@ def _one_method(part: Any, case: Case, options: Options) -> tuple[Any, float]:
 
 
 def _plan_blend(
-    case: Case, options: Options, n_outside: int, fits: int, more_members: Mapping[str, Any]
+    case: Case,
+    options: Options,
+    n_outside: int,
+    fits: int,
+    more_members: Mapping[str, Any],
 ) -> _PlannedValues:
     """Return a blend whose members are likely to end in time."""
     budget = float(options.budget_seconds)

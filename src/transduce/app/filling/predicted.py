@@ -233,7 +233,11 @@ def _predict_in_folds(fit: TableFit, seed: int) -> RowPredictions | None:
     problem = read_problem(fit.X, fit.fitted_labels, task=fit.target.task)
     method = clone(fit.values_model)
     folds = read_folds(
-        FOLDS, problem, random_state=seed, groups=fit.model.calibrated.groups, quiet=True
+        FOLDS,
+        problem,
+        random_state=seed,
+        groups=fit.model.calibrated.groups,
+        quiet=True,
     )
     predictions = _empty(fit, problem.classes)
     unlabelled = problem.sample.unlabelled

@@ -144,7 +144,9 @@ def _predict_part(fitted: FittedFill, frames: Iterable[pd.DataFrame]) -> Predict
         missing.append(target.missing)
         predictions.append(numbers_of_answer(answer, classes))
     return PredictedPart(
-        np.concatenate(labels), np.concatenate(missing), np.concatenate(predictions)
+        np.concatenate(labels),
+        np.concatenate(missing),
+        np.concatenate(predictions),
     )
 
 

@@ -185,7 +185,12 @@ def call_again(result: FillResult) -> str:
     return options.as_call(target, task, name, **source.flags)
 
 
-def write_report(result: FillResult, text: str, path: str | Path | None, force: bool) -> str:
+def write_report(
+    result: FillResult,
+    text: str,
+    path: str | Path | None,
+    force: bool,
+) -> str:
     """Return a text; write it to a file, if one is named, as private as those of the table."""
     if path is not None:
         write_text(path, text, force=force, like=result.seen.source.origin)

@@ -35,7 +35,12 @@ _OPTIONS = "options.json"
 
 
 def save(
-    path: str | Path, table: Any, target: ColumnName, *, force: bool = False, **options: Any
+    path: str | Path,
+    table: Any,
+    target: ColumnName,
+    *,
+    force: bool = False,
+    **options: Any,
 ) -> None:
     """Save a table and options, so that later rows can be answered as this table is filled.
 

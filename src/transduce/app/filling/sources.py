@@ -241,7 +241,12 @@ def _integers_of(table: Any, place: int) -> list[Any] | None:
     return None
 
 
-def scan_rows(frame: pd.DataFrame, missing: Mask, target: ColumnName, options: Options) -> PartScan:
+def scan_rows(
+    frame: pd.DataFrame,
+    missing: Mask,
+    target: ColumnName,
+    options: Options,
+) -> PartScan:
     """Return what a draw needs to know of some rows; the label counts where there is one."""
     marks = options.design.marks
     drawn = None
@@ -269,7 +274,12 @@ class PartSource(_Source):
         """Refuse what no part of the table can be asked alone."""
         asked.check_sampled()
 
-    def each(self, doing: str, work: Work, items: Sequence[Any]) -> list[Any]:
+    def each(
+        self,
+        doing: str,
+        work: Work,
+        items: Sequence[Any],
+    ) -> list[Any]:
         """Return ``work(item, frames)`` for every part, in order; None where the item is None."""
         raise NotImplementedError
 
@@ -435,7 +445,12 @@ class DaskSource(PartSource):
 
     given: Any
 
-    def each(self, doing: str, work: Work, items: Sequence[Any]) -> list[Any]:
+    def each(
+        self,
+        doing: str,
+        work: Work,
+        items: Sequence[Any],
+    ) -> list[Any]:
         """Return ``work(item, [partition])`` for every partition, in order.
 
         It is None where the item is None.
@@ -513,7 +528,12 @@ class LocalRunner:
         """How many processes share the memory of this machine."""
         return n_threads(self.n_jobs or 1)
 
-    def map(self, work: Work, shared: Any, items: Sequence[Any]) -> Iterator[Any]:
+    def map(
+        self,
+        work: Work,
+        shared: Any,
+        items: Sequence[Any],
+    ) -> Iterator[Any]:
         """Yield ``work(shared, item)`` for every item, in order; in other processes if they pay."""
         return call_each([(work, shared, item) for item in items], threads_here(), self.n_jobs or 1)
 
@@ -533,7 +553,12 @@ class DaskRunner:
         workers = self.client.scheduler_info(n_workers=-1)["workers"].values()
         return max(1, sum(_is_here(str(worker.get("host", ""))) for worker in workers))
 
-    def map(self, work: Work, shared: Any, items: Sequence[Any]) -> Iterator[Any]:
+    def map(
+        self,
+        work: Work,
+        shared: Any,
+        items: Sequence[Any],
+    ) -> Iterator[Any]:
         """Yield ``work(shared, item)`` for every item, as soon as it is there.
 
         `shared` travels once.

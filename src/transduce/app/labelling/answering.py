@@ -215,7 +215,11 @@ def estimate_shares_left(matrix: Array, codes: Codes, n_classes: int) -> Array |
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         hidden = cross_val_predict(
-            classifier, matrix[rows], places, cv=folds, method="predict_proba"
+            classifier,
+            matrix[rows],
+            places,
+            cv=folds,
+            method="predict_proba",
         )
         classifier.fit(matrix[rows], places)
     others = np.setdiff1d(np.arange(len(matrix)), rows)

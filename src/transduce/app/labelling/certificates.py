@@ -154,7 +154,9 @@ def total_at_most(audit: Audit, level: float) -> int:
     draws = audit.draws
     # The rejected totals are the large ones.
     return audit.found + bisect_left(
-        totals, True, key=lambda r: first_rejection(draws, r, level) is not None
+        totals,
+        True,
+        key=lambda r: first_rejection(draws, r, level) is not None,
     )
 
 
@@ -309,7 +311,13 @@ def certify_recall(audit: Audit, *, recall: float, certainty: float) -> RecallCe
     most = total_at_most(audit, level)
     needed = draws_needed(audit, first_total_below(audit.found, recall), level)
     return RecallCertificate(
-        audit.found, most, unlabelled, len(audit.draws), recall, certainty, needed
+        audit.found,
+        most,
+        unlabelled,
+        len(audit.draws),
+        recall,
+        certainty,
+        needed,
     )
 
 
@@ -382,7 +390,13 @@ def certify_answers(audit: Audit, *, share: float, certainty: float) -> WrongCer
     wrong = total_at_most(audit, level) - audit.found
     needed = draws_needed(audit, audit.found + _allowed(remaining, share) + 1, level)
     return WrongCertificate(
-        audit.found, wrong, remaining, len(audit.draws), share, certainty, needed
+        audit.found,
+        wrong,
+        remaining,
+        len(audit.draws),
+        share,
+        certainty,
+        needed,
     )
 
 

@@ -69,7 +69,11 @@ def write_files(session: Session, path: Path, *, force: bool) -> Exported:
     if session.state.predictions is not None:
         checked = session.state.predictions.column
     text = certificate_text(
-        session.certificate(), session.state.wanted, table.name, sentence, checked
+        session.certificate(),
+        session.state.wanted,
+        table.name,
+        sentence,
+        checked,
     )
     exported = Exported(labelled, certificate, None, None, sentence, verdict, grounds)
     with together():

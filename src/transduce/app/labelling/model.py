@@ -43,12 +43,23 @@ class Model:
         if self._task == "numbers":
             self._answers = NumberAnswers(self.prepared, confidence, seed)
 
-    def answer(self, codes: Codes, shares: Array | None, *, everywhere: bool = False) -> Answers:
+    def answer(
+        self,
+        codes: Codes,
+        shares: Array | None,
+        *,
+        everywhere: bool = False,
+    ) -> Answers:
         """Return the answers; `everywhere`, also of numbers at all rows of the largest table."""
         with few_threads(0):
             return self._answers.answer(codes, shares, everywhere=everywhere)
 
-    def find(self, free: Mask, hits: list[int], others: list[int]) -> Proposal:
+    def find(
+        self,
+        free: Mask,
+        hits: list[int],
+        others: list[int],
+    ) -> Proposal:
         """Return the row most likely to be a hit; the most diverse one while no hit is known."""
         if not hits:
             return replace(self.learn(free, set(others), None, []), mode="find")
@@ -56,7 +67,11 @@ class Model:
         return Proposal(best_row(scores, free), "find", "likeliest")
 
     def learn(
-        self, free: Mask, labelled: set[int], answers: Answers | None, recent: list[int]
+        self,
+        free: Mask,
+        labelled: set[int],
+        answers: Answers | None,
+        recent: list[int],
     ) -> Proposal:
         """Return the row, of those free (n,), whose label would teach most."""
         self._teaching.update(labelled)

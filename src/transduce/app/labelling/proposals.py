@@ -27,7 +27,12 @@ def best_row(scores: Array, free: Mask) -> int:
     return int(np.argmax(np.where(free, scores, -np.inf)))
 
 
-def best_unlike(scores: Array, free: Mask, recent: list[int], unit: MaybeSparse) -> int:
+def best_unlike(
+    scores: Array,
+    free: Mask,
+    recent: list[int],
+    unit: MaybeSparse,
+) -> int:
     """Return the best row that is no near-copy of one shown lately; the best of all if all are."""
     if not recent:
         return best_row(scores, free)

@@ -151,7 +151,11 @@ class Sample:
         true[wrong] = 1
         predicted = np.zeros(len(true), dtype=np.int64)
         rows = CheckedRows(
-            predicted, true, self.mask, self.stratum_codes, drawn_from=self.drawn_from
+            predicted,
+            true,
+            self.mask,
+            self.stratum_codes,
+            drawn_from=self.drawn_from,
         )
         return rows.count_strata(rows.wrong, doubtful=True).at_most_unchecked(certainty)
 
@@ -191,7 +195,10 @@ def draw_sample(table: LabelTable, open_rows: Mask, request: SampleRequest, seed
     from transduce.app.auditing.drawing import StrataRequest, draw_by_strata
 
     asked = StrataRequest(
-        number=request.number, seed=seed, by=request.by, allocation=request.allocation
+        number=request.number,
+        seed=seed,
+        by=request.by,
+        allocation=request.allocation,
     )
     frame = table.frame
     if table.target not in frame.columns:
@@ -221,7 +228,13 @@ def judged_before(path: Path, table: LabelTable) -> Sample:
     return Sample.of(AGAIN, rows, header.target)
 
 
-def about_sample(sample: Sample, n_open: int, bound: int, left: int, sure: str) -> tuple[str, str]:
+def about_sample(
+    sample: Sample,
+    n_open: int,
+    bound: int,
+    left: int,
+    sure: str,
+) -> tuple[str, str]:
     """Return what is certain of predictions by a draw whose size was fixed, and how far it is."""
     if n_open == 0 and left == 0:
         return "Every row is checked.", ""

@@ -444,7 +444,10 @@ class Session:
             sample = judged_before(path, self.table)
         elif self.settings.sample is not None:
             sample = draw_sample(
-                self.table, self.state.pool, self.settings.sample, self.state.header.seed % 2**31
+                self.table,
+                self.state.pool,
+                self.settings.sample,
+                self.state.header.seed % 2**31,
             )
         elif self.state.predictions is not None:
             sample = read_draw(self.table)

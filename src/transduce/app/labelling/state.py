@@ -441,7 +441,9 @@ class State:
         ]
         pools = np.array(self.pools[:count], dtype=np.int64)
         draws = Draws(
-            pools, self.outside(is_hit, doubt=True)[:count], np.array(outcomes, dtype=bool)
+            pools,
+            self.outside(is_hit, doubt=True)[:count],
+            np.array(outcomes, dtype=bool),
         )
         doubtful = len(self.doubtful) - waiting
         pool = self.n_pool + waiting

@@ -202,7 +202,9 @@ def _cell(name: str, value: object) -> Cell:
         )
         if whole:
             return Cell(
-                name, "number", f"{int(value):,}" if abs(int(value)) >= 10_000 else str(int(value))
+                name,
+                "number",
+                f"{int(value):,}" if abs(int(value)) >= 10_000 else str(int(value)),
             )
         return Cell(name, "number", f"{float(value):,.6g}")
     if isinstance(value, dict) or isinstance(content_of(value), bytes):

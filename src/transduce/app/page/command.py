@@ -31,7 +31,13 @@ WANTED = 8
 MOMENT = 1.0  # seconds in which small tables are compared: their page opens ready
 
 
-def run_open(table: str | None, *, port: int, browser: bool, say: Say) -> None:
+def run_open(
+    table: str | None,
+    *,
+    port: int,
+    browser: bool,
+    say: Say,
+) -> None:
     """Serve the page for the whole job, for the tables of a folder, until it is interrupted."""
     with _listening(port) as listening:
         from transduce.app.page.workspace import Workspace
@@ -111,7 +117,12 @@ def _listening(port: int) -> socket.socket:
     return listen(port)
 
 
-def _serve(served: Session | Workspace, listening: socket.socket, browser: bool, say: Say) -> None:
+def _serve(
+    served: Session | Workspace,
+    listening: socket.socket,
+    browser: bool,
+    say: Say,
+) -> None:
     """Say where the page is, and serve it until it is interrupted."""
     from transduce.app.page.server import make_server
 

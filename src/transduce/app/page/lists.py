@@ -64,7 +64,11 @@ def draw_rows(session: Session, number: int) -> list[int]:
 
 
 def write_taken(
-    folder: Path, frame: pd.DataFrame, session: Session, taken: TakenList, like: Sequence[Path]
+    folder: Path,
+    frame: pd.DataFrame,
+    session: Session,
+    taken: TakenList,
+    like: Sequence[Path],
 ) -> None:
     """Write a list as a workbook, whose last column is to be filled in, and which rows it has."""
     rows = np.sort(np.array(taken.rows, dtype=int))
@@ -146,7 +150,11 @@ def _row_of(number: float, n_rows: int) -> int:
 
 
 def _odd_row(
-    row: int, seen: set[int], taken: TakenList, frame: pd.DataFrame, cells: pd.Series
+    row: int,
+    seen: set[int],
+    taken: TakenList,
+    frame: pd.DataFrame,
+    cells: pd.Series,
 ) -> str:
     """Return what is odd about a row of a list, besides its value."""
     if row < 0:

@@ -202,7 +202,12 @@ class Preview:
             self._columns[key] = shown | {"holes": shown["empty"]}
         return self._columns[key]
 
-    def _described(self, name: ColumnName, features: Features, every: pd.Series) -> dict[str, Any]:
+    def _described(
+        self,
+        name: ColumnName,
+        features: Features,
+        every: pd.Series,
+    ) -> dict[str, Any]:
         """Return how a column is read, and what was odd.
 
         Empty cells are counted in the whole table.
@@ -832,7 +837,9 @@ class AnswerRows:
             first = np.zeros(len(self))
         of_known = tuple(known[name].to_numpy() for name in KNOWN)
         return Judged(
-            self._table["unsure"].to_numpy(), first, (of_known[0], of_known[1], of_known[2])
+            self._table["unsure"].to_numpy(),
+            first,
+            (of_known[0], of_known[1], of_known[2]),
         )
 
     def trusted(self, asked: Mapping[str, str]) -> tuple[Mask, Mask]:

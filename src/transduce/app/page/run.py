@@ -219,7 +219,13 @@ class Run:
         """Whether a fill runs."""
         return self.progress.state == "running"
 
-    def start(self, path: Path, choices: Choices, *, in_parts: bool = False) -> None:
+    def start(
+        self,
+        path: Path,
+        choices: Choices,
+        *,
+        in_parts: bool = False,
+    ) -> None:
         """Begin to fill, unless that is being done."""
         with self._lock:
             if self.running:
@@ -231,7 +237,9 @@ class Run:
             self.progress = Progress("running", time.time())
             self._process = start_process(self.folder)
             threading.Thread(
-                target=self._listen, args=(self._process, self.progress), daemon=True
+                target=self._listen,
+                args=(self._process, self.progress),
+                daemon=True,
             ).start()
 
     def _listen(self, process: subprocess.Popen[str], progress: Progress) -> None:
@@ -691,7 +699,9 @@ def _changes(before: Path, after: Path) -> None:
     if old["target"] != new["target"] or old["task"] != new["task"]:
         return
     both = pd.read_feather(before / "answers.feather").merge(
-        pd.read_feather(after / "answers.feather"), on="row", suffixes=("_old", "_new")
+        pd.read_feather(after / "answers.feather"),
+        on="row",
+        suffixes=("_old", "_new"),
     )
     value_old = both["value_old"]
     value_new = both["value_new"]

@@ -173,7 +173,11 @@ class Guard:
         # link led here.
         response = Response(ENTER, media_type="text/html")
         response.set_cookie(
-            self._cookie_name, self._secret, httponly=True, samesite="strict", path="/"
+            self._cookie_name,
+            self._secret,
+            httponly=True,
+            samesite="strict",
+            path="/",
         )
         return response
 
@@ -240,7 +244,9 @@ class Server:
                 for name, answer in reading.items()
             ),
             *_acting(
-                "/api", {name: partial(self._do, do) for name, do in acting.items()}, self.lock
+                "/api",
+                {name: partial(self._do, do) for name, do in acting.items()},
+                self.lock,
             ),
         ]
 
@@ -379,7 +385,9 @@ class OpenServer:
             Route("/", lambda request: _static("open.html")),
             *(Route(f"/open/{name}", _reading(answer)) for name, answer in reading.items()),
             *_acting(
-                "/open", {name: partial(self._do, do) for name, do in acting.items()}, self._lock
+                "/open",
+                {name: partial(self._do, do) for name, do in acting.items()},
+                self._lock,
             ),
             Route("/open/drop", self._drop, methods=["POST"]),
             Route("/open/returned", self._returned, methods=["POST"]),
@@ -689,7 +697,11 @@ class OpenServer:
             if predictions is not None:
                 checked = str(predictions)
             session = Session(
-                table, choices.target, classes=classes, predictions=checked, settings=settings
+                table,
+                choices.target,
+                classes=classes,
+                predictions=checked,
+                settings=settings,
             )
             self.label.session = session
             if mode is not None:
@@ -846,7 +858,12 @@ class OpenServer:
             kept = self._labels_of_copy(name, before, GivenLabels.read(folder))
         self.workspace.adopt(name, before, kept)
 
-    def _labels_of_copy(self, name: str, before: str, given: GivenLabels) -> list[dict[str, Any]]:
+    def _labels_of_copy(
+        self,
+        name: str,
+        before: str,
+        given: GivenLabels,
+    ) -> list[dict[str, Any]]:
         """Return labels of the labelling page at rows that are the same in a corrected copy."""
         said = self.workspace.said_of(before)
         old, new = (

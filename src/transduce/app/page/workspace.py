@@ -296,7 +296,9 @@ class Saved:
         try:
             content = json.loads(path.read_text("utf-8"))
             return cls(
-                Choices(**content["choices"]), int(content["revision"]), bool(content["open"])
+                Choices(**content["choices"]),
+                int(content["revision"]),
+                bool(content["open"]),
             )
         except (KeyError, TypeError, ValueError, RecursionError) as error:
             raise ValueError(f"{path.name} is damaged") from error
@@ -499,7 +501,12 @@ class Workspace:
         self.path_of(name)  # refuses what is no table of this folder
         return Saved.read(self._beside(name)).choices
 
-    def adopt(self, name: str, before: str, labels: list[dict[str, Any]]) -> None:
+    def adopt(
+        self,
+        name: str,
+        before: str,
+        labels: list[dict[str, Any]],
+    ) -> None:
         """Say of a table what was said of another one, whose corrected copy it is.
 
         Labels that were given to its rows are kept as corrections.
@@ -523,7 +530,12 @@ class Workspace:
             raise StaleError("This was changed in another tab meanwhile: look at it again.")
         return saved
 
-    def change(self, table: str, revision: int, changes: Mapping[str, Any]) -> Saved:
+    def change(
+        self,
+        table: str,
+        revision: int,
+        changes: Mapping[str, Any],
+    ) -> Saved:
         """Change choices, if they are still those that the person saw.
 
         Which step is shown changes nothing else.

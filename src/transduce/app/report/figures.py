@@ -163,7 +163,10 @@ def _draw_intervals(summary: Summary) -> Drawing | None:
 
     def paint(ax: Axes) -> None:
         shown_levels = display.RegionDisplay(
-            values, regions, level=summary["confidence"], further=tuple(further)
+            values,
+            regions,
+            level=summary["confidence"],
+            further=tuple(further),
         )
         shown_levels.plot(ax=ax)
         handles, labels = ax.get_legend_handles_labels()
@@ -438,7 +441,13 @@ class _MapPoints:
     unlabelled: Mask
     values: list[Any]
 
-    def scatter(self, ax: Axes, mask: Mask, color: Any, label: str = "") -> None:
+    def scatter(
+        self,
+        ax: Axes,
+        mask: Mask,
+        color: Any,
+        label: str = "",
+    ) -> None:
         """Draw filled rows as dots, known ones as rings."""
         size = float(np.clip(4000.0 / len(self.x), 6.0, 26.0))
         dots = mask & self.unlabelled

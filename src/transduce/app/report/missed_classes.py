@@ -30,7 +30,12 @@ def most_missed_class(coverage: pd.DataFrame, n_rows: int, level: float) -> Any:
     return min(missed, key=lambda name: missed[name])
 
 
-def _is_missed(line: Mapping[Any, Any], n_labels: int, n_rows: int, level: float) -> bool:
+def _is_missed(
+    line: Mapping[Any, Any],
+    n_labels: int,
+    n_rows: int,
+    level: float,
+) -> bool:
     """Return whether sets hold a class far less often, where it is the true one, than the level."""
     # Sets hold a class at no fewer rows than those of it that are covered: its share of the rows
     # times its coverage.

@@ -43,7 +43,9 @@ CONTEXT_KINDS = ("number", "category", "date", "text")  # columns that may tell 
 def least_certain_first(answer: Answer) -> AnyArray:
     """Return the positions of the predictions, the least certain first. Returns shape (m,)."""
     lost_first = np.select(
-        [answer.status == "unreached", answer.status == "rejected"], [0.0, 1.0], 2.0
+        [answer.status == "unreached", answer.status == "rejected"],
+        [0.0, 1.0],
+        2.0,
     )
     keys: list[AnyArray | None] = [lost_first]
     if answer.regions is not None:

@@ -226,7 +226,10 @@ def about_suspects(suspects: Suspects, labels: Target, lines: Sequence[int] | No
         return ""
     listed = []
     for row, label, reason in zip(
-        suspects.rows.tolist(), suspects.labels, reasons(suspects, labels), strict=True
+        suspects.rows.tolist(),
+        suspects.labels,
+        reasons(suspects, labels),
+        strict=True,
     ):
         value = label_text(label, labels)
         if labels.task != "regression":

@@ -131,7 +131,9 @@ def _plain_table(column: PredictedColumn, table: dict[str, Any]) -> dict[str, An
     lines = []
     for answer in answered:
         for (name, numbers), shown in zip(
-            answer.frame.iterrows(), lines_to_read(column, [answer]), strict=True
+            answer.frame.iterrows(),
+            lines_to_read(column, [answer]),
+            strict=True,
         ):
             group = shown.group
             if table["by"] is None and first.what == "share":

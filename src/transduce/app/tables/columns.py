@@ -547,7 +547,12 @@ class UnreadCellsError(ValueError):
     """
 
     def __init__(
-        self, message: str, column: str, cells: Mapping[str, int], n_labels: int, what: str
+        self,
+        message: str,
+        column: str,
+        cells: Mapping[str, int],
+        n_labels: int,
+        what: str,
     ) -> None:
         super().__init__(message)
         self.column = column
@@ -561,7 +566,12 @@ class UnreadCellsError(ValueError):
 
 
 def _not_read(
-    name: ColumnName, verb: str, what: str, texts: AnyArray, unread: list[int], reading: str = ""
+    name: ColumnName,
+    verb: str,
+    what: str,
+    texts: AnyArray,
+    unread: list[int],
+    reading: str = "",
 ) -> UnreadCellsError:
     """Return which cells of a column are not numbers, or dates, and what can be done.
 
@@ -590,7 +600,12 @@ def _not_read(
     return UnreadCellsError(message, str(name), counts, n_labels, what)
 
 
-def _dated_target(column: pd.Series, moments: Moments, task: str, reading: ColumnReading) -> Target:
+def _dated_target(
+    column: pd.Series,
+    moments: Moments,
+    task: str,
+    reading: ColumnReading,
+) -> Target:
     """Return dates, times or durations as numbers; a ValueError names the cells that are none."""
     name = column.name
     missing = column.isna().to_numpy(dtype=bool)
@@ -942,7 +957,12 @@ class _NewCells(NamedTuple):
     rows: AnyArray  # (m,) the unlabelled ones
     n_rows: int
 
-    def place(self, values: Any, elsewhere: Any = np.nan, dtype: type = float) -> AnyArray:
+    def place(
+        self,
+        values: Any,
+        elsewhere: Any = np.nan,
+        dtype: type = float,
+    ) -> AnyArray:
         """Return a column (n,): values (m,) at unlabelled rows, `elsewhere` at others."""
         column: AnyArray = np.full(self.n_rows, elsewhere, dtype=dtype)
         column[self.rows] = values
@@ -1171,7 +1191,12 @@ def _note_beyond(
     ]
 
 
-def _note_at_ends(values: Array, ends: Array, limits: tuple[float, float], among: str) -> list[str]:
+def _note_at_ends(
+    values: Array,
+    ends: Array,
+    limits: tuple[float, float],
+    among: str,
+) -> list[str]:
     """Return a note on values at an end of their interval that no limit has put there.
 
     It looks like a mistake.

@@ -129,7 +129,12 @@ class DelimitedFormat(Format):
     memory_factor = 12
     has_layout = True
 
-    def __init__(self, name: str, endings: tuple[str, ...], delimiter: str | None) -> None:
+    def __init__(
+        self,
+        name: str,
+        endings: tuple[str, ...],
+        delimiter: str | None,
+    ) -> None:
         self.name = name
         self.endings = endings
         self.delimiter = delimiter
@@ -536,7 +541,12 @@ def _note_on_names(table: Table) -> str:
     )
 
 
-def _check_lengths(header: _Record, rows: list[_Record], layout: Layout, delimiter: str) -> None:
+def _check_lengths(
+    header: _Record,
+    rows: list[_Record],
+    layout: Layout,
+    delimiter: str,
+) -> None:
     """Raise a ValueError if a record has more or fewer fields than the header.
 
     Fields without a value at the end of a record are no fields.

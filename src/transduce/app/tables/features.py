@@ -256,7 +256,12 @@ def _note_columns(of_columns: Iterable[tuple[ColumnName, list[str]]]) -> list[No
     return notes
 
 
-def _profile(series: pd.Series, name: ColumnName, request: _Request, rows: AnyArray) -> _Column:
+def _profile(
+    series: pd.Series,
+    name: ColumnName,
+    request: _Request,
+    rows: AnyArray,
+) -> _Column:
     """Return what a column is; numbers are turned into features at once.
 
     `rows` says where in the table cells stand.
@@ -317,7 +322,12 @@ def _constant(name: ColumnName, distinct: int, n_missing: int) -> _Column | None
     return None
 
 
-def _profile_text(name: ColumnName, texts: pd.Series, request: _Request, rows: AnyArray) -> _Column:
+def _profile_text(
+    name: ColumnName,
+    texts: pd.Series,
+    request: _Request,
+    rows: AnyArray,
+) -> _Column:
     """Return what a column of texts is: numbers, dates, words or categories."""
     if request.text:
         return _text(name, texts, request.seed)
@@ -469,7 +479,12 @@ def _dates(present: pd.Series, texts: pd.Series) -> tuple[pd.Series | None, Any]
     return None, None
 
 
-def _not_dates(name: ColumnName, texts: pd.Series, dates: pd.Series, rows: AnyArray) -> list[str]:
+def _not_dates(
+    name: ColumnName,
+    texts: pd.Series,
+    dates: pd.Series,
+    rows: AnyArray,
+) -> list[str]:
     """Return a note on texts (n,) that are not dates."""
     odd = np.flatnonzero(texts.notna().to_numpy() & dates.isna().to_numpy())
     if not len(odd):
@@ -577,11 +592,22 @@ def _vector(name: ColumnName, cells: vectors.Vectors, seed: int) -> _Column:
     reading = vectors.VectorReading(length, middle, unit, projection)
     notes = vectors.gap_notes(name, cells, matrix)
     return _Column(
-        name, "vector", treatment, n_missing, reading.named(name, matrix), reading, notes
+        name,
+        "vector",
+        treatment,
+        n_missing,
+        reading.named(name, matrix),
+        reading,
+        notes,
     )
 
 
-def _picture(name: ColumnName, series: pd.Series, folder: str, rows: AnyArray) -> _Column:
+def _picture(
+    name: ColumnName,
+    series: pd.Series,
+    folder: str,
+    rows: AnyArray,
+) -> _Column:
     """Return a column of pictures."""
     matrix, faults = pictures.read_pictures(series, folder)
     missing = np.isnan(matrix).all(axis=1)
@@ -597,7 +623,10 @@ def _picture(name: ColumnName, series: pd.Series, folder: str, rows: AnyArray) -
 
 
 def _date(
-    name: ColumnName, dates: pd.Series, read: Any = None, notes: Sequence[str] = ()
+    name: ColumnName,
+    dates: pd.Series,
+    read: Any = None,
+    notes: Sequence[str] = (),
 ) -> _Column:
     """Return a column of dates: their parts, and seconds.
 
@@ -617,12 +646,21 @@ def _date(
     parts = at_middles(name, parts_of_dates, reading.middles)
     parts[f"{name} is missing"] = dates.isna().to_numpy(dtype=float)
     return _Column(
-        name, "date", "parts of the date, and seconds", n_missing, parts, reading, [*notes]
+        name,
+        "date",
+        "parts of the date, and seconds",
+        n_missing,
+        parts,
+        reading,
+        [*notes],
     )
 
 
 def _category(
-    name: ColumnName, texts: pd.Series, notes: list[str], alike: Mapping[str, str]
+    name: ColumnName,
+    texts: pd.Series,
+    notes: list[str],
+    alike: Mapping[str, str],
 ) -> _Column:
     """Return a column of categories: a feature for each or, if they are many, their letters."""
     levels = texts.dropna().unique()
@@ -771,10 +809,19 @@ class NumberReading:
         if self.moments is not None:
             return self.moments.numbers(as_texts(series)), None
         return numbers.read_cells(
-            series, self.decimal, self.unit, self.anywhere, minus_behind=self.minus_behind
+            series,
+            self.decimal,
+            self.unit,
+            self.anywhere,
+            minus_behind=self.minus_behind,
         )
 
-    def notes(self, name: ColumnName, series: pd.Series, rows: AnyArray) -> list[str]:
+    def notes(
+        self,
+        name: ColumnName,
+        series: pd.Series,
+        rows: AnyArray,
+    ) -> list[str]:
         """Return notes on limits, and on cells that are not numbers, of rows that came later."""
         if is_number(series):
             return []
@@ -831,7 +878,12 @@ class LevelsReading:
             parts = dict(list(parts.items())[1:])
         return codes, parts
 
-    def notes(self, name: ColumnName, series: pd.Series, rows: AnyArray) -> list[str]:
+    def notes(
+        self,
+        name: ColumnName,
+        series: pd.Series,
+        rows: AnyArray,
+    ) -> list[str]:
         """Return a note on categories of later rows that are not among these."""
         texts = _in_usual_spelling(as_texts(series), self.alike)
         new = np.flatnonzero(texts.notna() & ~texts.isin(self.levels))
@@ -918,7 +970,12 @@ class DateReading:
         with warnings.catch_warnings(action="ignore"):
             return pd.Series(self.read(texts))
 
-    def notes(self, name: ColumnName, series: pd.Series, rows: AnyArray) -> list[str]:
+    def notes(
+        self,
+        name: ColumnName,
+        series: pd.Series,
+        rows: AnyArray,
+    ) -> list[str]:
         """Return a note on cells of later rows that are not dates."""
         return _not_dates(name, as_texts(series), self._dates(series), rows)
 

@@ -136,7 +136,12 @@ def mark_filled(
                     _write_like(sheet, places[f"{base}_{ending}"], rows, formats[base])
 
 
-def _write_like(sheet: Any, column: int, rows: Sequence[int], number_format: str) -> None:
+def _write_like(
+    sheet: Any,
+    column: int,
+    rows: Sequence[int],
+    number_format: str,
+) -> None:
     """Let the numbers of a column be written like those of another."""
     for row in rows:
         sheet.cell(row=row + 1, column=column).number_format = number_format

@@ -190,7 +190,12 @@ def _are(values: list[Any], kind: type) -> bool:
     return bool(values) and all(isinstance(value, kind) for value in values)
 
 
-def _arrays_in(text: str, start: int, above: str, depth: int = 1) -> Iterator[tuple[str, int, int]]:
+def _arrays_in(
+    text: str,
+    start: int,
+    above: str,
+    depth: int = 1,
+) -> Iterator[tuple[str, int, int]]:
     """Yield name, start and end of each array of objects in the object at a place of a text."""
     decoder = json.JSONDecoder()
     place = _after_blanks(text, start + 1)

@@ -82,7 +82,12 @@ class Moments:
         return replace(moments, padded=written.tolist() == texts.tolist())
 
     @classmethod
-    def _recognized(cls, column: pd.Series, known: pd.Series, dates: bool) -> Moments | None:
+    def _recognized(
+        cls,
+        column: pd.Series,
+        known: pd.Series,
+        dates: bool,
+    ) -> Moments | None:
         """Return what the cells of a column are, as far as one cell tells it."""
         kinds: set[type]
         if column.dtype.kind in "biuf":

@@ -311,7 +311,9 @@ def _histogram(colours: AnyArray) -> AnyArray:
     """
     levels = np.array([0.0, 0.5, 1.0], dtype=np.float32)
     shares = np.clip(
-        1.0 - 2.0 * np.abs(colours.reshape(len(colours), -1, 3, 1) - levels), 0.0, None
+        1.0 - 2.0 * np.abs(colours.reshape(len(colours), -1, 3, 1) - levels),
+        0.0,
+        None,
     )
     pairs = shares[:, :, 0, :, None] * shares[:, :, 1, None, :]
     pairs = pairs.reshape(*pairs.shape[:2], 9)
@@ -385,13 +387,19 @@ def _each(series: pd.Series, folder: str, read: Callable[[Any], Any]) -> Iterato
         for start in range(0, len(rows), AT_A_TIME):
             batch = rows[start : start + AT_A_TIME]
             yield from zip(
-                batch, pool.map(lambda row: read(_source(cells[row], folder)), batch), strict=True
+                batch,
+                pool.map(lambda row: read(_source(cells[row], folder)), batch),
+                strict=True,
             )
             report((start + len(batch)) / len(rows))
 
 
 def picture_notes(
-    name: ColumnName, series: pd.Series, faults: list[str], rows: AnyArray, n_read: int
+    name: ColumnName,
+    series: pd.Series,
+    faults: list[str],
+    rows: AnyArray,
+    n_read: int,
 ) -> list[str]:
     """Return how many pictures were read, and which cells were not. Shapes: rows (n,)."""
     notes: list[str] = []

@@ -126,7 +126,13 @@ class StatisticsFormat(_ReadOnlyFormat):
 
     written_as = ".csv"
 
-    def __init__(self, name: str, endings: tuple[str, ...], program: str, signature: bytes) -> None:
+    def __init__(
+        self,
+        name: str,
+        endings: tuple[str, ...],
+        program: str,
+        signature: bytes,
+    ) -> None:
         self.name = name
         self.endings = endings
         self.program = program

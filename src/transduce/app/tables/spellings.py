@@ -101,7 +101,12 @@ def alike_spellings(counts: Mapping[str, int]) -> list[list[str]]:
     return [group for group in groups.values() if len(group) > 1]
 
 
-def _join(one: str, other: str, leader: dict[str, str], texts: Sequence[str]) -> None:
+def _join(
+    one: str,
+    other: str,
+    leader: dict[str, str],
+    texts: Sequence[str],
+) -> None:
     """Put two texts into one group, for which the first of `texts` stands."""
     first, second = sorted((_end(one, leader), _end(other, leader)), key=texts.index)
     leader[second] = first

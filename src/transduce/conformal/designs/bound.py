@@ -66,7 +66,13 @@ class BoundDesign:
         """How many rows were drawn at random to be labelled, with a label or without."""
         return 0
 
-    def n_calibration(self, n_labels: int, confidence: float, *, by_class: bool = False) -> int:
+    def n_calibration(
+        self,
+        n_labels: int,
+        confidence: float,
+        *,
+        by_class: bool = False,
+    ) -> int:
         """Return how many labels calibrate unless a number is given; none if there are too few."""
         # Many parts have labels of their own: then half of all labels calibrate.
         in_parts = by_class or self.overlapping is not None

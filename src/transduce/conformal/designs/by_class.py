@@ -193,7 +193,13 @@ class ByClass(Design):
 class BoundByClass(BoundDesign):
     """Rows that were labelled by their class."""
 
-    def n_calibration(self, n_labels: int, confidence: float, *, by_class: bool = False) -> int:
+    def n_calibration(
+        self,
+        n_labels: int,
+        confidence: float,
+        *,
+        by_class: bool = False,
+    ) -> int:
         """Return roughly how many labels calibrate: classes with enough labels hold out some."""
         return calibration_number(n_labels, confidence, by_class=True)
 

@@ -105,7 +105,13 @@ class BoundDrawn(BoundDesign):
         """How many rows were drawn at random to be labelled, with a label or without."""
         return int((self.drawn.labelled | self.drawn.unlabelled).sum())
 
-    def n_calibration(self, n_labels: int, confidence: float, *, by_class: bool = False) -> int:
+    def n_calibration(
+        self,
+        n_labels: int,
+        confidence: float,
+        *,
+        by_class: bool = False,
+    ) -> int:
         """Return how many labels calibrate: all those of rows that were drawn."""
         return int(self.drawn.labelled.sum())
 

@@ -33,7 +33,11 @@ def calibration_number(
 
 
 def most_calibration(
-    n_labels: int, levels: Sequence[float], *, by_class: bool = False, factor: float = 1.0
+    n_labels: int,
+    levels: Sequence[float],
+    *,
+    by_class: bool = False,
+    factor: float = 1.0,
 ) -> int:
     """Return how many labels to hold out for several levels: enough for each that can be had."""
     sizes = []

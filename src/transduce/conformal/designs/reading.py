@@ -31,7 +31,13 @@ class Cells:
     cells: pd.Series
 
     @classmethod
-    def of(cls, name: str, value: Any, frame: pd.DataFrame | None, n: int) -> Cells:
+    def of(
+        cls,
+        name: str,
+        value: Any,
+        frame: pd.DataFrame | None,
+        n: int,
+    ) -> Cells:
         """Return the column of a table, or the array, that a field of a design names or holds."""
         if named_columns(value):
             if frame is None:

@@ -89,7 +89,13 @@ class BoundSeen(BoundDesign):
         """Labelled rows that stand for the others, shape (n,)."""
         return np.asarray(self.labelled & ~self.seen)
 
-    def n_calibration(self, n_labels: int, confidence: float, *, by_class: bool = False) -> int:
+    def n_calibration(
+        self,
+        n_labels: int,
+        confidence: float,
+        *,
+        by_class: bool = False,
+    ) -> int:
         """Return how many labels calibrate, of those that were not seen."""
         n_unseen = int(np.sum(self._unseen))
         return super().n_calibration(n_unseen, confidence, by_class=by_class)

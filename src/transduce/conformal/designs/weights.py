@@ -76,7 +76,13 @@ class Weights:
         return cls(np.ones(n_calibration), np.ones(n_unlabelled), **rest)
 
     @classmethod
-    def of(cls, odds: Array, calibration: AnyArray, unlabelled: AnyArray, kind: str) -> Weights:
+    def of(
+        cls,
+        odds: Array,
+        calibration: AnyArray,
+        unlabelled: AnyArray,
+        kind: str,
+    ) -> Weights:
         """Return the weights at rows of a table, the largest of the unlabelled ones being 1."""
         largest = float(odds[unlabelled].max(initial=0.0)) or 1.0
         return cls(odds[calibration] / largest, odds[unlabelled] / largest, kind)

@@ -70,7 +70,13 @@ class Segment(NamedTuple):
 
 
 @numba.njit(cache=True, nogil=True)
-def _follow(start: Pair, walls: AnyArray, kicks: Pair, turns: Pair, n_kicks: AnyArray) -> Array:
+def _follow(
+    start: Pair,
+    walls: AnyArray,
+    kicks: Pair,
+    turns: Pair,
+    n_kicks: AnyArray,
+) -> Array:
     """Return the positions (s, l) at moments ``T``, after `n_kicks` (s,) reflections.
 
     With ``sin(T - T_k) = sin(T) cos(T_k) - cos(T) sin(T_k)`` a position is ``cos(T) rest +
@@ -213,7 +219,13 @@ def _advance(
 
 @numba.njit(cache=True, nogil=True)
 def fly(
-    G: Array, signs: Array, a: Array, b: Array, walls: AnyArray, kicks: Array, times: Array
+    G: Array,
+    signs: Array,
+    a: Array,
+    b: Array,
+    walls: AnyArray,
+    kicks: Array,
+    times: Array,
 ) -> None:
     """Let the ball bounce as often as the traces `walls`, `kicks`, `times` (k,) have room for.
 
@@ -466,7 +478,13 @@ def _turn(
 
 @numba.njit(cache=True, nogil=True)
 def follow(
-    columns: Array, p: Array, q: Array, walls: AnyArray, kicks: Array, times: Array, positive: Array
+    columns: Array,
+    p: Array,
+    q: Array,
+    walls: AnyArray,
+    kicks: Array,
+    times: Array,
+    positive: Array,
 ) -> None:
     """Add to `positive` (m,) how long the ball was on the positive side of each row.
 
@@ -795,7 +813,12 @@ def _normalised(votes: Array) -> Array:
     return np.divide(votes, total, out=even, where=total > 0.0)
 
 
-def count_votes(rounds: Sequence[Round], n_rows: int, voters: Voters, n_jobs: int | None) -> Array:
+def count_votes(
+    rounds: Sequence[Round],
+    n_rows: int,
+    voters: Voters,
+    n_jobs: int | None,
+) -> Array:
     """Return the time on the positive side, and in all, of games, balls and rows (2, c, k, m)."""
     n_games = len(rounds[0])
     n_balls = len(rounds[0][0])

@@ -139,7 +139,13 @@ class LabelledRows(NamedTuple):
         losses = leave_one_out_losses(K, self.codes, softnesses)
         return best_of([(width, softness) for softness in softnesses], losses)
 
-    def _loss(self, width: float, softness: float, fold: AnyArray, seed: int) -> float:
+    def _loss(
+        self,
+        width: float,
+        softness: float,
+        fold: AnyArray,
+        seed: int,
+    ) -> float:
         """Return the mean log-loss over all folds; infinity where no separator is found."""
         K = self.gram(width)
         total = 0.0
@@ -152,7 +158,13 @@ class LabelledRows(NamedTuple):
         log.info("width=%.4g, softness=%.4g: log-loss %.4f", width, softness, loss)
         return loss
 
-    def _log_likelihood(self, K: Array, softness: float, hidden: Mask, seed: int) -> float:
+    def _log_likelihood(
+        self,
+        K: Array,
+        softness: float,
+        hidden: Mask,
+        seed: int,
+    ) -> float:
         """Return the sum of the log probabilities that a short billiard gives to hidden labels."""
         shown = ~hidden
         n_hidden = int(hidden.sum())
@@ -701,7 +713,10 @@ class BayesianTransducer(ClassTransducer):
                 return rows
             return shown.scaling.apply(rows)
         rows = validation.read_kernel_rows(
-            X, self.n_features_in_, shown.common_diagonal, own_value=self.softness_ > 0.0
+            X,
+            self.n_features_in_,
+            shown.common_diagonal,
+            own_value=self.softness_ > 0.0,
         )
         return np.nan_to_num(rows[:, [*shown.labelled, -1]])  # the diagonal may not be needed
 

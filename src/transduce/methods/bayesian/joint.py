@@ -37,7 +37,13 @@ class CellShares(NamedTuple):
 
 
 @numba.njit(cache=True, nogil=True)
-def _insert_in_order(moments: Array, rows: AnyArray, number: int, moment: float, row: int) -> None:
+def _insert_in_order(
+    moments: Array,
+    rows: AnyArray,
+    number: int,
+    moment: float,
+    row: int,
+) -> None:
     """Add a moment, and its row, to so many that are in the order of time."""
     place = number
     while place > 0 and moments[place - 1] > moment:

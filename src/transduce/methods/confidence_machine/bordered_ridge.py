@@ -113,7 +113,14 @@ class DualRidge:
     slack: float  # differences between residuals below this are rounding
 
     @classmethod
-    def fit(cls, K: Array, y: Array, *, ridge: float, fit_intercept: bool) -> DualRidge:
+    def fit(
+        cls,
+        K: Array,
+        y: Array,
+        *,
+        ridge: float,
+        fit_intercept: bool,
+    ) -> DualRidge:
         """Factorise ``K + ridge I`` and compute the residuals of `y`."""
         xp = arrays.namespace(K)
         factor, jitter = _factorise(arrays.shifted(K, ridge), ridge)
@@ -210,7 +217,14 @@ class PrimalRidge:
     row_products: RowProducts  # (n, d), (n, d) -> (n,)
 
     @classmethod
-    def fit(cls, X: Array, y: Array, *, ridge: float, fit_intercept: bool) -> PrimalRidge:
+    def fit(
+        cls,
+        X: Array,
+        y: Array,
+        *,
+        ridge: float,
+        fit_intercept: bool,
+    ) -> PrimalRidge:
         """Factorise ``X'X + ridge I`` and compute the residuals of `y`."""
         xp = arrays.namespace(X)
         offset = 0.0

@@ -247,7 +247,13 @@ class GuardedMachine:
             p[inside] = np.maximum(p[inside], of_piece)
         return np.minimum(p, 1.0)
 
-    def answer_rows(self, rows: Array, *, rank: int, side: str = "two") -> RowAnswers:
+    def answer_rows(
+        self,
+        rows: Array,
+        *,
+        rank: int,
+        side: str = "two",
+    ) -> RowAnswers:
         """Return values and regions of rows, those of each piece from its machine."""
         answers = [
             _answer(machine, rows, max(rank - n_far, 0), side)
@@ -266,7 +272,11 @@ class GuardedMachine:
                 parts.append(np.array([[value, value]]))
             regions.append(_join(np.concatenate(parts)))
         return RowAnswers(
-            main.values, Regions.from_pieces(regions), main.winners, main.used, main.scales
+            main.values,
+            Regions.from_pieces(regions),
+            main.winners,
+            main.used,
+            main.scales,
         )
 
     def _are_near(self, regions: Regions) -> bool:
@@ -279,7 +289,13 @@ class GuardedMachine:
         highest = hull[:, 1].max()
         return bool(lowest > near[0].low and highest < near[-1].high)
 
-    def _region_part(self, answers: list[RowAnswers], number: int, j: int, rank: int) -> Array:
+    def _region_part(
+        self,
+        answers: list[RowAnswers],
+        number: int,
+        j: int,
+        rank: int,
+    ) -> Array:
         """Return what one piece of the line adds to the region of row j, shape (k, 2)."""
         piece = self.pieces[number]
         if piece.is_far:

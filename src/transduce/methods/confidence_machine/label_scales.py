@@ -129,7 +129,13 @@ def _criterion_bounds(
 
 
 @njit(cache=True, nogil=True)
-def _is_chosen(scales: Scales, curves: Array, k: int, low: float, high: float) -> int:
+def _is_chosen(
+    scales: Scales,
+    curves: Array,
+    k: int,
+    low: float,
+    high: float,
+) -> int:
     """Return 1 if a scale is chosen throughout an interval, -1 if nowhere, 0 if that is open."""
     if low <= scales.alike_to and high >= scales.alike_from:
         if low < scales.alike_from or high > scales.alike_to:
@@ -414,7 +420,13 @@ class ScaledMachine:
                 p[part] = np.where(chosen, np.maximum(p[part], of_scale), p[part])
         return np.minimum(p + self.n_never / (self.n_labelled + 1.0), 1.0)
 
-    def answer_rows(self, rows: Array, *, rank: int, side: str = "two") -> RowAnswers:
+    def answer_rows(
+        self,
+        rows: Array,
+        *,
+        rank: int,
+        side: str = "two",
+    ) -> RowAnswers:
         """Return values and regions of rows, scale and setting chosen for every candidate."""
         rule = RegionRule(max(rank - self.n_never, 0), SIDE[side], self.machines[0].power)
         values = np.empty(len(rows))
@@ -466,5 +478,10 @@ class ScaledMachine:
             ]
         counts = np.stack([chunk.counts for chunk in chunks])
         return join_scales(
-            self.scales, curves, np.concatenate(pieces), counts, np.stack(values), rule.side == 0
+            self.scales,
+            curves,
+            np.concatenate(pieces),
+            counts,
+            np.stack(values),
+            rule.side == 0,
         )

@@ -133,7 +133,14 @@ def spread_parabolas(rho: Array, beta: Array, among: Array, to_row: Array) -> Ar
 
 
 @njit(cache=True, nogil=True)
-def _quartic(rho: float, beta: float, own: Array, other: Array, floor: float, q: Array) -> None:
+def _quartic(
+    rho: float,
+    beta: float,
+    own: Array,
+    other: Array,
+    floor: float,
+    q: Array,
+) -> None:
     """Write ``((1 + TIE) z^2 + floor) ((1 + TIE) own + floor) - t^2 other`` as a quartic in t."""
     more = 1.0 + TIE
     z0 = more * rho * rho + floor
@@ -203,7 +210,13 @@ def local_region(
 
 
 @njit(cache=True, nogil=True)
-def _two_sided(rho: Array, beta: Array, spreads: Array, rank: int, floor: float) -> Array:
+def _two_sided(
+    rho: Array,
+    beta: Array,
+    spreads: Array,
+    rank: int,
+    floor: float,
+) -> Array:
     """Return where at least `rank` labelled rows are at least as nonconforming."""
     n_labelled = len(rho)
     starts = np.empty(4 * n_labelled)
@@ -245,7 +258,13 @@ def _two_sided(rho: Array, beta: Array, spreads: Array, rank: int, floor: float)
 
 
 @njit(cache=True, nogil=True)
-def _is_above(rho: float, beta: float, t: float, q: Array, reverse: Array) -> bool:
+def _is_above(
+    rho: float,
+    beta: float,
+    t: float,
+    q: Array,
+    reverse: Array,
+) -> bool:
     """Return whether ``z / s_i >= t / s``, from the two quartics of a row."""
     z = rho - beta * t
     if t <= 0.0:
@@ -254,7 +273,13 @@ def _is_above(rho: float, beta: float, t: float, q: Array, reverse: Array) -> bo
 
 
 @njit(cache=True, nogil=True)
-def _one_sided(rho: Array, beta: Array, spreads: Array, rank: int, floor: float) -> Array:
+def _one_sided(
+    rho: Array,
+    beta: Array,
+    spreads: Array,
+    rank: int,
+    floor: float,
+) -> Array:
     """Return the same of signed residuals."""
     n_labelled = len(rho)
     starts = np.empty(10 * n_labelled)

@@ -203,7 +203,12 @@ class Machine:
             if rank is not None:
                 depth = rank + rank // 4 + 64
             order = order_rows(
-                self.fit.residuals, self.diagonal, self._leverages(), self.power, side, depth
+                self.fit.residuals,
+                self.diagonal,
+                self._leverages(),
+                self.power,
+                side,
+                depth,
             )
             self._orders[side] = order
         return order
@@ -247,7 +252,13 @@ def announce_memory(n_labelled: int, max_bytes: float, rows: Array | None = None
 # ---------------------------------------------------------------------------------------- regions
 
 
-def find_regions(machine: Machine, rows: Array, *, rank: int, side: str = "two") -> Regions:
+def find_regions(
+    machine: Machine,
+    rows: Array,
+    *,
+    rank: int,
+    side: str = "two",
+) -> Regions:
     """Return the regions of rows: by the window where it decides, else by selection or sweep."""
     if rank == 0 or rows.shape[0] == 0:
         line = arrays.beside(np.array([-np.inf, np.inf]), rows)
@@ -265,13 +276,25 @@ def find_regions(machine: Machine, rows: Array, *, rank: int, side: str = "two")
     return Regions.from_pieces(pieces)
 
 
-def _regions_by_lines(machine: Machine, rows: Array, *, rank: int, side: str) -> Regions:
+def _regions_by_lines(
+    machine: Machine,
+    rows: Array,
+    *,
+    rank: int,
+    side: str,
+) -> Regions:
     """Return the regions of rows from the lines of all labelled rows."""
     lines = machine.lines(rows, machine.fit.residuals)
     return machine.solver.regions(lines, rank, side, machine.fit.slack)
 
 
-def window_intervals(machine: Machine, rows: Array, *, rank: int, side: str) -> Array:
+def window_intervals(
+    machine: Machine,
+    rows: Array,
+    *,
+    rank: int,
+    side: str,
+) -> Array:
     """Return the ends (m, 2) of the regions that the window settles; NaN at the others."""
     fit = machine.fit
     if not isinstance(fit, PrimalRidge):

@@ -71,7 +71,10 @@ def parabolas(fit: GridFit, border: Border) -> Array:
     for s in range(n_settings):
         for j in range(n_rows):
             c0, c1, c2 = _sums(
-                fit.residuals[s], fit.diagonal[s], border.weights[s, j], border.pivot[s, j]
+                fit.residuals[s],
+                fit.diagonal[s],
+                border.weights[s, j],
+                border.pivot[s, j],
             )
             curves[j, s, 0] = border.prediction[s, j]
             curves[j, s, 1] = c0

@@ -31,7 +31,13 @@ def polynomial(coefficients: Array, x: float) -> float:
 
 
 @njit(cache=True, nogil=True)
-def _root(coefficients: Array, low: float, high: float, x: float, ascends: bool) -> float:
+def _root(
+    coefficients: Array,
+    low: float,
+    high: float,
+    x: float,
+    ascends: bool,
+) -> float:
     """Return the root between two places of opposite signs, starting at `x`."""
     for _ in range(STEPS):
         value = coefficients[4]

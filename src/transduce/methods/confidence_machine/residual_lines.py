@@ -165,7 +165,13 @@ def one_sided_sets(rho: Array, beta: Array, slack: float) -> tuple[Array, Array,
 
 
 @njit(cache=True, nogil=True)
-def region_pieces(rho: Array, beta: Array, rank: int, side: int, slack: float) -> Array:
+def region_pieces(
+    rho: Array,
+    beta: Array,
+    rank: int,
+    side: int,
+    slack: float,
+) -> Array:
     """As `line_region`, for compiled callers."""
     if rank == 0:
         return one_interval(-np.inf, np.inf)
@@ -253,7 +259,12 @@ def _starts_next(starts: Array, ends: Array, next_start: int, next_end: int) -> 
 
 
 @njit(cache=True, nogil=True)
-def count_nonconforming(rho: Array, beta: Array, t: float, slack: float) -> tuple[int, int]:
+def count_nonconforming(
+    rho: Array,
+    beta: Array,
+    t: float,
+    slack: float,
+) -> tuple[int, int]:
     """Return how many lines (l,) are more nonconforming than the row at `t`, and how many tie."""
     n_above = 0
     n_tied = 0
@@ -322,7 +333,13 @@ def residual_lines(
 
 
 @njit(cache=True, nogil=True)
-def line_region(rho: Array, beta: Array, rank: int, side: int, slack: float) -> Array:
+def line_region(
+    rho: Array,
+    beta: Array,
+    rank: int,
+    side: int,
+    slack: float,
+) -> Array:
     """Return the pieces (k, 2) of one region about the prediction: by selection, else by sweep."""
     return region_pieces(rho, beta, rank, side, slack)
 

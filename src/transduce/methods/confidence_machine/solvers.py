@@ -90,7 +90,13 @@ class LineSolver(Protocol):
         """
         ...
 
-    def regions(self, lines: Iterable[RowLines], rank: int, side: str, slack: float) -> Regions:
+    def regions(
+        self,
+        lines: Iterable[RowLines],
+        rank: int,
+        side: str,
+        slack: float,
+    ) -> Regions:
         """Return ``{prediction + t : at least rank of the |rho_i - beta_i t| are >= |t|}``."""
         ...
 
@@ -124,7 +130,13 @@ class HostSolver:
         )
         return ClassCounts((overall[0], overall[1]), (within[0], within[1]))
 
-    def regions(self, lines: Iterable[RowLines], rank: int, side: str, slack: float) -> Regions:
+    def regions(
+        self,
+        lines: Iterable[RowLines],
+        rank: int,
+        side: str,
+        slack: float,
+    ) -> Regions:
         """Return the regions by selection, or by sweep where a line is too steep for it."""
         pieces = []
         for _, prediction, rho, beta in lines:
@@ -145,7 +157,11 @@ class DeviceSolver:
     def lines(self, residuals: Array, border: Border, part: slice) -> Iterator[RowLines]:
         """Yield the lines of the whole chunk."""
         rho, beta = device_lines.lines(
-            residuals, self.diagonal, border.weights, border.pivot, self.power
+            residuals,
+            self.diagonal,
+            border.weights,
+            border.pivot,
+            self.power,
         )
         yield RowLines(part, border.prediction, rho, beta)
 
@@ -163,7 +179,13 @@ class DeviceSolver:
         )
         return ClassCounts((overall[0], overall[1]), (within[0], within[1]))
 
-    def regions(self, lines: Iterable[RowLines], rank: int, side: str, slack: float) -> Regions:
+    def regions(
+        self,
+        lines: Iterable[RowLines],
+        rank: int,
+        side: str,
+        slack: float,
+    ) -> Regions:
         """Return the regions chunk by chunk."""
         chunks = []
         for _, prediction, rho, beta in lines:

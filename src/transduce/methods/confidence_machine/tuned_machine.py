@@ -88,7 +88,11 @@ def _setting_lines(
 ) -> tuple[Array, Array]:
     """Return the labelled rows' lines with one setting, for row `j`."""
     return row_lines(
-        fit.residuals[s], fit.diagonal[s], border.weights[s, j], border.pivot[s, j], power
+        fit.residuals[s],
+        fit.diagonal[s],
+        border.weights[s, j],
+        border.pivot[s, j],
+        power,
     )
 
 
@@ -207,7 +211,13 @@ def _p_value(n_above: int, n_tied: int, n_labelled: int, tau: float) -> float:
 
 
 @njit(cache=True, nogil=True)
-def _class_errors(fit: GridFit, border: Border, j: int, s: int, errors: Array) -> None:
+def _class_errors(
+    fit: GridFit,
+    border: Border,
+    j: int,
+    s: int,
+    errors: Array,
+) -> None:
     """Write one setting's leave-one-out error for every candidate class of row `j`.
 
     The error is over all class columns.
@@ -533,7 +543,13 @@ class TunedMachine:
         chosen = np.empty(shape, dtype=np.intp)
         for part, border in self.borders(rows):
             overall[part], within[part], scores[part], chosen[part] = tuned_classes(
-                self.fit, class_residuals, border, codes, tau[part], self.power, n_classes
+                self.fit,
+                class_residuals,
+                border,
+                codes,
+                tau[part],
+                self.power,
+                n_classes,
             )
         return ClassPValues(overall, within, scores, chosen)
 
@@ -586,7 +602,11 @@ def _fit_labels(
     with few_threads(len(y)):
         for setting, which in zip(grid.settings, grid.which, strict=True):
             ridge = Ridge.fit(
-                spectra[which], labels, setting, fit_intercept=fit_intercept, level=level
+                spectra[which],
+                labels,
+                setting,
+                fit_intercept=fit_intercept,
+                level=level,
             )
             ridges.append(ridge)
     fit = GridFit(
@@ -633,7 +653,13 @@ class RowAnswers:
     scales: AnyArray | None = None  # (m,) the scale that gave each value, where it is chosen
 
 
-def answer_rows(machine: TunedMachine, rows: Array, *, rank: int, side: str = "two") -> RowAnswers:
+def answer_rows(
+    machine: TunedMachine,
+    rows: Array,
+    *,
+    rank: int,
+    side: str = "two",
+) -> RowAnswers:
     """Return values and regions of rows, the setting chosen for every candidate label."""
     rule = RegionRule(rank, SIDE[side], machine.power)
     values = np.empty(len(rows))

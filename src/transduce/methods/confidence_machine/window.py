@@ -330,7 +330,13 @@ def _is_inside(block: Block, k: int, bracket: Bracket, power: float) -> bool:
 
 
 @njit(cache=True, nogil=True)
-def _write_interval(block: Block, k: int, prediction: float, side: int, interval: Array) -> None:
+def _write_interval(
+    block: Block,
+    k: int,
+    prediction: float,
+    side: int,
+    interval: Array,
+) -> None:
     """Write the region of a lane, from the ends that were selected for it."""
     below = block.ends[1, 0, k]
     above = block.ends[2, 0, k]
@@ -501,7 +507,13 @@ def _merge_spans(
 
 
 @njit(cache=True, nogil=True)
-def _copy_row(labelled: LabelledOrder, lines: Lines, place: int, block: Block, at: int) -> None:
+def _copy_row(
+    labelled: LabelledOrder,
+    lines: Lines,
+    place: int,
+    block: Block,
+    at: int,
+) -> None:
     """Put a labelled row into the block, so that a large residual is nonconforming."""
     i = labelled.order[place]
     sign = 1.0

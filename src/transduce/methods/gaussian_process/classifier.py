@@ -163,7 +163,10 @@ class FittedClasses:
             noise = posterior.noise
             marginals = find_marginals(mode, k / noise, own_variances / noise, float(mean))
             match = match_share(
-                marginals.z, float(target), slack=objective.slack, epsilon=objective.epsilon
+                marginals.z,
+                float(target),
+                slack=objective.slack,
+                epsilon=objective.epsilon,
             )
             shares.append(match.probabilities.mean())
         if len(shares) == 1:

@@ -134,7 +134,13 @@ class Covariance:
             return X @ Z.T
         return RADIAL[self.name].value(cdist(X, Z, "sqeuclidean"))
 
-    def times(self, X: Array, points: Array, relevance: Array, coefficients: Array) -> Array:
+    def times(
+        self,
+        X: Array,
+        points: Array,
+        relevance: Array,
+        coefficients: Array,
+    ) -> Array:
         """Return the kernel values of rows (m, d) and points (p, d), times coefficients (p,)."""
         if self.name == "rbf":
             return choose_solver(X).kernel_times(X, points, relevance, coefficients)

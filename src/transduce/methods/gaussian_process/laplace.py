@@ -198,7 +198,12 @@ class Marginals(NamedTuple):
         return self.u / self.root
 
 
-def find_marginals(mode: Mode, k: Array, own: Array | float, mean: float) -> Marginals:
+def find_marginals(
+    mode: Mode,
+    k: Array,
+    own: Array | float,
+    mean: float,
+) -> Marginals:
     """Return the marginals at rows with covariances `k` (l, m), and `own` of each with itself."""
     Rk = mode.R @ k
     variance = own - np.einsum("ij,ij->j", k, Rk)
@@ -268,7 +273,10 @@ class ClassObjective(ProcessObjective):
         by_A = np.zeros_like(A)
         by_noise = 0.0
         for signs, share, target in zip(
-            self.y_l.T, smoothed_shares(self.y_l), self.targets, strict=True
+            self.y_l.T,
+            smoothed_shares(self.y_l),
+            self.targets,
+            strict=True,
         ):
             mean = latent_mean(share, noise)
             term, by_mean = self._add_problem(A, signs, mean, target, by_A)
@@ -324,7 +332,10 @@ class ClassObjective(ProcessObjective):
     def posterior(self, log_parameters: Array) -> ClassPosterior:
         """Return the process with fixed parameters."""
         return ClassPosterior.fit(
-            self.X[: len(self.y_l)], self.y_l, log_parameters, self.covariance
+            self.X[: len(self.y_l)],
+            self.y_l,
+            log_parameters,
+            self.covariance,
         )
 
     def left_out_errors(self, log_parameters: Array) -> Array:

@@ -45,7 +45,11 @@ class MatchingSettings(NamedTuple):
 
     @classmethod
     def of(
-        cls, matching: float | str, slack: float | str, epsilon: float | None, n_jobs: int | None
+        cls,
+        matching: float | str,
+        slack: float | str,
+        epsilon: float | None,
+        n_jobs: int | None,
     ) -> MatchingSettings:
         """Read an estimator's settings, which have been checked; with epsilon slack has no use."""
         number = _number_or_none(slack)
@@ -122,10 +126,18 @@ def cross_validate_matching(
     grid = _matching_grid(settings.matching, settings.slack)
     # A choice between a dozen pairs needs no more digits than their errors differ by.
     quick = replace(
-        search, max_iter=min(50, search.max_iter), tolerance=max(1e-5, search.tolerance)
+        search,
+        max_iter=min(50, search.max_iter),
+        tolerance=max(1e-5, search.tolerance),
     )
     path = compare_matchings(
-        objective, fold, quick, start, grid, settings.n_jobs, errors_of_fold=errors_of_fold
+        objective,
+        fold,
+        quick,
+        start,
+        grid,
+        settings.n_jobs,
+        errors_of_fold=errors_of_fold,
     )
     best = int(path["error"].to_numpy().argmin())
     is_hardly_better = path["gain"][best] <= path["gain_se"][best]
@@ -151,7 +163,13 @@ def _matching_grid(matching: float | None, slack: float | None) -> Array:
     return np.array(pairs)
 
 
-def fold_errors(whole: Objective, hidden: Mask, search: Search, start: Array, grid: Array) -> Array:
+def fold_errors(
+    whole: Objective,
+    hidden: Mask,
+    search: Search,
+    start: Array,
+    grid: Array,
+) -> Array:
     """Return the mean squared error at hidden labels for every (matching, slack) of `grid` (g,)."""
     n_labelled = whole.y_l.shape[0]
     xp = arrays.namespace(whole.y_l)

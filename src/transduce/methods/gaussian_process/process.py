@@ -116,7 +116,13 @@ def tilt(p: Spread, theta: Array) -> tuple[float, Array, Array]:
     return value, gradient, hessian
 
 
-def match_moments(p: Spread, target: Array, *, slack: float, epsilon: float | None = None) -> Match:
+def match_moments(
+    p: Spread,
+    target: Array,
+    *,
+    slack: float,
+    epsilon: float | None = None,
+) -> Match:
     """Find the distribution nearest to `p` whose moments are near `target` (2,): the q-step.
 
     With `epsilon` in place of the slack, the nearest whose moments are so near: equation 5.
@@ -202,7 +208,12 @@ def _best_multipliers(p: Spread, target: Array, slack: float) -> Array:
     return theta
 
 
-def _penalised(p: Spread, theta: Array, target: Array, slack: float) -> tuple[float, Array, Array]:
+def _penalised(
+    p: Spread,
+    theta: Array,
+    target: Array,
+    slack: float,
+) -> tuple[float, Array, Array]:
     """Return ``g(theta) - <target, theta> + slack/2 |theta|^2``, its gradient and its Hessian."""
     value, gradient, hessian = tilt(p, theta)
     value += float(0.5 * slack * theta @ theta - target @ theta)

@@ -54,7 +54,13 @@ class CovarianceSolver(Protocol):
     def predictive(self, factor: Array, y_l: Array, /) -> tuple[Array, Array]:
         """Return mean ``L_al L_ll^-1 y_l`` and covariance ``L_aa L_aa'`` of the missing labels."""
 
-    def term(self, factor: Array, z: Array, root: Array | None, /) -> tuple[float, Array]:
+    def term(
+        self,
+        factor: Array,
+        z: Array,
+        root: Array | None,
+        /,
+    ) -> tuple[float, Array]:
         """Return ``log|C|/2 + tr(C^-1 S)/2`` and twice its derivative, ``C^-1 - C^-1 S C^-1``.
 
         ``S = z z' + blockdiag(0, R R')`` with the root ``R``; the factor may be overwritten.

@@ -337,7 +337,12 @@ class _Search:
         pairs = zip(all_ridges, all_errors, strict=True)
         return [Trial(width, ridge, error) for ridge, error in pairs]
 
-    def _widen(self, spectrum: Spectrum, ridges: list[Array], errors: list[Array]) -> None:
+    def _widen(
+        self,
+        spectrum: Spectrum,
+        ridges: list[Array],
+        errors: list[Array],
+    ) -> None:
         """Add a decade of ridges at an end while the optimum sits there, six times at most."""
         errors_in_order = errors[0]
         for _ in range(6):
@@ -481,7 +486,12 @@ class DenseSystem:
         """Return ``E' z``, shape (n, c); C is symmetric."""
         return self.C @ (z / self.denominators[:, None])
 
-    def solve(self, unlabelled: Mask, right: Array, tether: float) -> tuple[Array, SolverReport]:
+    def solve(
+        self,
+        unlabelled: Mask,
+        right: Array,
+        tether: float,
+    ) -> tuple[Array, SolverReport]:
         """Solve ``(E_a'E_a + tether I) x = right`` for every column."""
         E_a = arrays.pick_columns(self.C, unlabelled) / self.denominators[:, None]
         factor, jitter = guarded_cholesky(arrays.shifted(E_a.T @ E_a, tether))
@@ -514,7 +524,14 @@ class DesignMatrix:
     block: int  # rows in a block
 
     @classmethod
-    def of(cls, compute: LinesOfRows, rows: Array, p: int, *, max_bytes: float) -> DesignMatrix:
+    def of(
+        cls,
+        compute: LinesOfRows,
+        rows: Array,
+        p: int,
+        *,
+        max_bytes: float,
+    ) -> DesignMatrix:
         """Build from a function of rows (k, d) to their lines (k, p) of the design matrix."""
         n = rows.shape[0]
         if max_bytes > 0.0:
@@ -622,7 +639,13 @@ class DesignSystem:
     tolerance: float = 1e-10
 
     @classmethod
-    def build(cls, design: DesignMatrix, ridge: float, *, least: float = 0.0) -> DesignSystem:
+    def build(
+        cls,
+        design: DesignMatrix,
+        ridge: float,
+        *,
+        least: float = 0.0,
+    ) -> DesignSystem:
         """Factorise the design matrix; no entry of ``diag(C)`` is to count as less than `least`."""
         squares, right = design.right_spectrum(ridge)
         whitener = right / arrays.namespace(squares).sqrt(squares + ridge)
@@ -667,7 +690,12 @@ class DesignSystem:
         """Return ``E' z``, shape (n, c); C is symmetric."""
         return self._residuals(z / self.denominators[:, None])
 
-    def solve(self, unlabelled: Mask, right: Array, tether: float) -> tuple[Array, SolverReport]:
+    def solve(
+        self,
+        unlabelled: Mask,
+        right: Array,
+        tether: float,
+    ) -> tuple[Array, SolverReport]:
         """Solve ``(E_a'E_a + tether I) x = right`` for every column.
 
         By conjugate gradients, preconditioned by Woodbury's inverse.

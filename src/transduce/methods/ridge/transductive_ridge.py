@@ -220,7 +220,12 @@ class Basis:
     rotation: Array | None = None  # (d, n) to the coordinates of the space that the rows span
 
     @classmethod
-    def fit_apply(cls, X: Array, labelled: Mask, settings: RidgeEstimator) -> tuple[Basis, Array]:
+    def fit_apply(
+        cls,
+        X: Array,
+        labelled: Mask,
+        settings: RidgeEstimator,
+    ) -> tuple[Basis, Array]:
         """Scale all rows and decide where the basis functions sit; return the scaled rows too."""
         scaling = None
         rotation = None
@@ -314,7 +319,12 @@ class Basis:
         distinct, counts = arrays.counted_rows(rows_l)
         return replace(self, centres=distinct, counts=arrays.beside(counts, rows_l, "float64"))
 
-    def spectrum(self, rows_l: Array, y_l: Array, near: Near | None = None) -> RidgeSpectrum:
+    def spectrum(
+        self,
+        rows_l: Array,
+        y_l: Array,
+        near: Near | None = None,
+    ) -> RidgeSpectrum:
         """Decompose the inductive problem: labelled rows, centres at them or as chosen.
 
         `near` are the rows' distances to each other, if known.
@@ -355,7 +365,13 @@ class Regression:
     system: DenseSystem | DesignSystem
 
     @classmethod
-    def of(cls, basis: Basis, rows: Array, ridge: float, settings: RidgeEstimator) -> Regression:
+    def of(
+        cls,
+        basis: Basis,
+        rows: Array,
+        ridge: float,
+        settings: RidgeEstimator,
+    ) -> Regression:
         """Factorise; a ridge that was given must be large enough to leave every row out."""
         if basis.at_all_rows:
             return cls(basis, rows, ridge, DenseSystem.build(basis.lines(rows), ridge))
@@ -689,7 +705,11 @@ def _fit_rows(
     else:
         radii = float(settings.radius) / np.broadcast_to(labels.spread, y.shape[1])
         completion, tethers = complete_in_ball(
-            regression.system, y, ~labelled, start=start, radii=radii
+            regression.system,
+            y,
+            ~labelled,
+            start=start,
+            radii=radii,
         )
         tether = _of_columns(tethers)
     if not completion.solver.get("converged", True):

@@ -155,7 +155,13 @@ class SpectralGraphTransducer(ClassTransducer):
         tags.input_tags.pairwise = isinstance(self.metric, str) and self.metric == "precomputed"
         return tags
 
-    def fit(self, X: Rows, y: Labels, *, costs: Any = None) -> Self:
+    def fit(
+        self,
+        X: Rows,
+        y: Labels,
+        *,
+        costs: Any = None,
+    ) -> Self:
         """Build graph and spectrum of X (n, d), and predict where the label in y (n,) is missing.
 
         X is the graph, or its `Spectrum`, if ``metric="precomputed"``. `costs` (n,) say how bad it
@@ -215,7 +221,13 @@ class SpectralGraphTransducer(ClassTransducer):
         n = base.spectrum.components.shape[0]
         return self._label(base, self._read_labels(n, base.index, y, costs))
 
-    def _read_labels(self, n: int, index: Any, y: Labels, costs: Any) -> LabelsRead:
+    def _read_labels(
+        self,
+        n: int,
+        index: Any,
+        y: Labels,
+        costs: Any,
+    ) -> LabelsRead:
         """Return labels and settings of a labelling, checked."""
         no_features = np.empty((n, 0))
         sample = validation.read_labels(no_features, index, y, missing_label=self.missing_label)
@@ -385,7 +397,9 @@ def hidden_margins(labelled: LabelledGraph) -> tuple[Array, AnyArray]:
         hidden = has_others & (group == number)
         shown = ~hidden
         rest = known._replace(
-            rows=known.rows[shown], members=known.members[shown], costs=known.costs[shown]
+            rows=known.rows[shown],
+            members=known.members[shown],
+            costs=known.costs[shown],
         )
         is_whole = rest.members.any(axis=0) & ~rest.members.all(axis=0)
         if not hidden.any() or not is_whole.all():

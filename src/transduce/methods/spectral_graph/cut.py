@@ -409,7 +409,12 @@ def _read_prior(
     return prior
 
 
-def _by_class(name: str, setting: Any, classes: AnyArray, instead: str = "") -> Array:
+def _by_class(
+    name: str,
+    setting: Any,
+    classes: AnyArray,
+    instead: str = "",
+) -> Array:
     """Return a setting that the user gives by class, in the order of the classes."""
     labels = classes.tolist()
     if not isinstance(setting, dict) or set(setting) != set(labels):

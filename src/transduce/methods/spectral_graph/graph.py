@@ -277,11 +277,23 @@ def _take_on_host(rows: Rows, order: AnyArray) -> Any:
     return rows[order]
 
 
-def _nearest_on_device(rows: Rows, known: Any, k: int, metric: Metric, work: Work) -> Neighbors:
+def _nearest_on_device(
+    rows: Rows,
+    known: Any,
+    k: int,
+    metric: Metric,
+    work: Work,
+) -> Neighbors:
     return device_neighbors.nearest_on_device(rows, known, k, metric)
 
 
-def _nearest_on_host(rows: Rows, known: Any, k: int, metric: Metric, work: Work) -> Neighbors:
+def _nearest_on_host(
+    rows: Rows,
+    known: Any,
+    k: int,
+    metric: Metric,
+    work: Work,
+) -> Neighbors:
     not_among_known = np.full(rows.shape[0], -1)
     return nearest_rows(rows, not_among_known, known, k, metric, work)
 
@@ -369,7 +381,9 @@ def similar_rows(
     xp = arrays.namespace(ids)
     is_neighbor = ids >= 0
     similarities = xp.where(
-        is_neighbor & (similarities > 0.0), similarities, xp.zeros_like(similarities)
+        is_neighbor & (similarities > 0.0),
+        similarities,
+        xp.zeros_like(similarities),
     )
     columns = xp.where(is_neighbor, ids, xp.zeros_like(ids))
     m = ids.shape[0]
@@ -402,7 +416,12 @@ class SpectrumSettings:
                 f"X is a spectrum of another Laplacian: set laplacian={X.laplacian!r}."
             )
 
-    def find(self, graph: Any, random: np.random.RandomState, n_jobs: int | None) -> Spectrum:
+    def find(
+        self,
+        graph: Any,
+        random: np.random.RandomState,
+        n_jobs: int | None,
+    ) -> Spectrum:
         """Return the spectrum of a graph."""
         return graph_spectrum(
             graph,

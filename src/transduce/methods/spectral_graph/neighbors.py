@@ -181,7 +181,13 @@ def search_dense(
     return sort_heaps(scores, ids)
 
 
-def search_sparse(Q: Any, own: AnyArray, X: Rows, k: int, work: Work = QUIET) -> Neighbors:
+def search_sparse(
+    Q: Any,
+    own: AnyArray,
+    X: Rows,
+    k: int,
+    work: Work = QUIET,
+) -> Neighbors:
     """Return the `k` rows of a sparse X with the largest positive product with each row of Q."""
     scores, ids = empty_heaps(Q.shape[0], k, np.float64)
     turned = X.T.tocsr()
@@ -193,7 +199,12 @@ def search_sparse(Q: Any, own: AnyArray, X: Rows, k: int, work: Work = QUIET) ->
         block = (Q[rows] @ turned).tocsr()
         block.sort_indices()
         keep_best_sparse(
-            block.indptr, block.indices, block.data, own[rows], scores[rows], ids[rows]
+            block.indptr,
+            block.indices,
+            block.data,
+            own[rows],
+            scores[rows],
+            ids[rows],
         )
 
     work.over(range(0, Q.shape[0], height), search_block)
@@ -372,7 +383,12 @@ class Cells(NamedTuple):
     centres: AnyArray  # (c, d)
 
     @classmethod
-    def of(cls, X: AnyArray, offsets: AnyArray, random: np.random.RandomState) -> Cells:
+    def of(
+        cls,
+        X: AnyArray,
+        offsets: AnyArray,
+        random: np.random.RandomState,
+    ) -> Cells:
         """Put rows into about sqrt(n) cells by k-means on a part of them."""
         n = len(X)
         c = min(max(int(np.sqrt(n)), 2), n)
@@ -394,7 +410,12 @@ class Cells(NamedTuple):
         scores -= 0.5 * arrays.row_products(self.centres, self.centres)
         return np.subtract(scores.max(axis=1, keepdims=True), scores, out=scores)
 
-    def visit(self, k: int, reach: float, work: Work) -> tuple[Array, AnyArray]:
+    def visit(
+        self,
+        k: int,
+        reach: float,
+        work: Work,
+    ) -> tuple[Array, AnyArray]:
         """Return heaps of the best `k` rows in the cells whose gap is at most `reach`."""
         n = len(self.X)
         scores, ids = empty_heaps(n, k, self.X.dtype)

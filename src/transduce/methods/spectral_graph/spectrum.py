@@ -394,7 +394,11 @@ def eigenproblem(A: Any, degrees: Array, laplacian: str) -> Eigenproblem:
 
 
 def smallest_pairs(
-    S: sp.csr_array, null_squares: Array, d: int, random: np.random.RandomState, work: Work
+    S: sp.csr_array,
+    null_squares: Array,
+    d: int,
+    random: np.random.RandomState,
+    work: Work,
 ) -> tuple[Array, AnyArray, Array]:
     """Return the `d` smallest eigenvalues above 0 of ``I - S``, their vectors and residuals.
 
@@ -425,7 +429,9 @@ def _arpack(
     """Return the pairs by ARPACK, with ever larger Krylov spaces; by inversion if all fail."""
     start = random.standard_normal(len(trivial))
     moved = LinearOperator(
-        S.shape, matvec=lambda x: S @ x - 3.0 * trivial * (trivial @ x), dtype=np.float64
+        S.shape,
+        matvec=lambda x: S @ x - 3.0 * trivial * (trivial @ x),
+        dtype=np.float64,
     )
     for factor in (2, 4):
         try:
@@ -446,7 +452,12 @@ def _arpack(
     return _inverted(S, trivial, d, start)
 
 
-def _inverted(S: sp.csr_array, trivial: Array, d: int, start: Array) -> tuple[Array, Array]:
+def _inverted(
+    S: sp.csr_array,
+    trivial: Array,
+    d: int,
+    start: Array,
+) -> tuple[Array, Array]:
     """Return the pairs by ARPACK on the inverse: for graphs like a curve or a thin sheet."""
     # Their eigenvalues are so close to 0 that products with S do not tell them apart, and their
     # factors stay sparse. Where ARPACK gives up, as among dozens of eigenvalues that are 0 but for
@@ -522,7 +533,11 @@ def _dense(S: sp.csr_array, trivial: Array, d: int) -> tuple[Array, Array]:
 
 
 def _filtered(
-    S: sp.csr_array, trivial: Array, d: int, random: np.random.RandomState, work: Work
+    S: sp.csr_array,
+    trivial: Array,
+    d: int,
+    random: np.random.RandomState,
+    work: Work,
 ) -> tuple[Array, AnyArray, Array]:
     """Return the pairs by Chebyshev filtering, then with a larger block, then by inversion."""
     order = reverse_cuthill_mckee(sp.csr_matrix(S), symmetric_mode=True)
@@ -607,7 +622,13 @@ class TooFineError(ArithmeticError):
     fastmath={"nnan", "nsz", "arcp", "contract", "reassoc"},
     error_model="numpy",
 )
-def chebyshev_step(matrix: Any, now: Any, past: Any, scale: Any, shift: Any) -> None:
+def chebyshev_step(
+    matrix: Any,
+    now: Any,
+    past: Any,
+    scale: Any,
+    shift: Any,
+) -> None:
     """Write ``scale * (S @ now - shift * now) - past`` (n, width) to `past`."""
     indptr, indices, data = matrix
     for i in range(len(indptr) - 1):
@@ -668,11 +689,19 @@ class Filter:
         """Return ``S @ block``."""
         out = np.empty_like(block)
         self._over_panels(
-            block, out, lambda panel: self._step(panel, np.zeros_like(panel), 1.0, 0.0)
+            block,
+            out,
+            lambda panel: self._step(panel, np.zeros_like(panel), 1.0, 0.0),
         )
         return out
 
-    def apply(self, block: AnyArray, degree: int, lower: float, cut: float) -> None:
+    def apply(
+        self,
+        block: AnyArray,
+        degree: int,
+        lower: float,
+        cut: float,
+    ) -> None:
         """Multiply the block by the Chebyshev polynomial of S of this degree on [lower, cut]."""
         centre = 0.5 * (cut + lower)
         half = 0.5 * (cut - lower)
@@ -685,7 +714,13 @@ class Filter:
 
         self._over_panels(block, block, recur)
 
-    def _step(self, now: AnyArray, past: AnyArray, scale: float, shift: float) -> AnyArray:
+    def _step(
+        self,
+        now: AnyArray,
+        past: AnyArray,
+        scale: float,
+        shift: float,
+    ) -> AnyArray:
         """Return the next term of the recurrence, in the place of `past`."""
         chebyshev_step(self._matrix, now, past, np.float32(scale), np.float32(shift))
         return past
@@ -727,7 +762,13 @@ def grams(matrix: Filter, block: AnyArray, image: AnyArray) -> tuple[Array, Arra
     return 0.5 * (mixed + mixed.T), 0.5 * (with_itself + with_itself.T)
 
 
-def rotate(matrix: Filter, block: AnyArray, image: AnyArray, turn: Array, values: Array) -> Array:
+def rotate(
+    matrix: Filter,
+    block: AnyArray,
+    image: AnyArray,
+    turn: Array,
+    values: Array,
+) -> Array:
     """Multiply the block by `turn` in place; return norms of ``image @ turn - block * values``."""
     turn = turn.astype(block.dtype)
     values = values.astype(block.dtype)
@@ -769,7 +810,12 @@ def project_out(matrix: Filter, block: AnyArray, vector: AnyArray) -> None:
 
 
 def leading_pairs(
-    S: Any, block: AnyArray, k: int, tol: float, known: AnyArray, work: Work = QUIET
+    S: Any,
+    block: AnyArray,
+    k: int,
+    tol: float,
+    known: AnyArray,
+    work: Work = QUIET,
 ) -> tuple[Array, AnyArray, Array]:
     """Return the `k` largest eigenvalues of S below 1, its first, with vectors and residuals."""
     # The block (n, width) is the first guess, which is used up; `known` (n,) is the vector of
