@@ -22,5 +22,7 @@ ColumnName = Hashable  # of a frame: pandas lets anything that can be hashed nam
 # or a column of a frame.
 Labels = Any
 Task = Literal["auto", "regression", "classification"]
+JsonObject = dict[str, Any]  # as JSON holds it
+OptionValues = dict[str, Any]  # of options or settings, by their names
 Random = np.random.RandomState
 Seed = int | np.random.RandomState | None  # what `sklearn.utils.check_random_state` takes

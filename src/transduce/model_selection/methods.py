@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from transduce.core.types import Seed
+from transduce.core.types import OptionValues, Seed
 
 NUMBERS = "regression"
 CLASSES = "classification"
@@ -37,7 +37,7 @@ FARTHEST = 3.0  # where features of linear methods are cut off
 DEVICE_ROWS = 500  # below, small steps wait for a device longer than it saves (benchmarks/gpu.py)
 # Small steps and leaves, and some features only at each split: where labels say much this comes
 # near to CatBoost, and where they say little the other members count for more.
-BOOSTING: dict[str, dict[str, Any]] = {
+BOOSTING: dict[str, OptionValues] = {
     NUMBERS: {"learning_rate": 0.08, "n_estimators": 400},
     CLASSES: {"learning_rate": 0.04, "n_estimators": 300},
 }
@@ -434,12 +434,12 @@ METHODS = {method.name: method for method in REGISTRY if method.name}
 MEMBERS = {method.member: method for method in REGISTRY if method.member}
 
 
-def default_members(case: Case, *, compare: bool = False) -> tuple[dict[str, Any], dict[str, str]]:
+def default_members(case: Case, *, compare: bool = False) -> tuple[OptionValues, dict[str, str]]:
     """Return methods that suit a table by name, and for those that do not, why.
 
     They are all methods, or those of a blend.
     """
-    members: dict[str, Any] = {}
+    members: OptionValues = {}
     left_out: dict[str, str] = {}
     for name, method in MEMBERS.items():
         least, below = method.blended.get(case.task, NEVER)

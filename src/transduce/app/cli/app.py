@@ -30,6 +30,7 @@ from transduce.app.filling.options import (
     Kind,
     Option,
 )
+from transduce.core.types import OptionValues
 from transduce.core.words import flag, in_shell, options_spelled
 
 app = typer.Typer(
@@ -150,7 +151,7 @@ COMMAND_OPTIONS = {  # options of the commands, besides those of `fill` in Pytho
 }
 PLACE = ("sheet", "header", "skip", "rows", "decimal")  # how the table's file is read
 CLI_OPTIONS = {**filling.OPTIONS, **filling.LABEL_FLAGS, **COMMAND_OPTIONS}
-CLI_DEFAULTS: dict[str, Any] = {**dict.fromkeys(COMMAND_OPTIONS), "quiet": False, "force": False}
+CLI_DEFAULTS: OptionValues = {**dict.fromkeys(COMMAND_OPTIONS), "quiet": False, "force": False}
 CLI_DEFAULTS |= filling.LABEL_DEFAULTS | filling.DEFAULTS
 
 
@@ -447,7 +448,7 @@ def draw(  # noqa: PLR0913
     """
     options |= {"out": out, "list": to_check, "predictions": predictions or []}
     if by or uncertainty is not None or each is not None:
-        strata: dict[str, Any] = {"by": tuple(by or ()), "uncertainty": uncertainty}
+        strata: OptionValues = {"by": tuple(by or ()), "uncertainty": uncertainty}
         strata |= {"allocation": allocation, "number": number, "seed": seed, "each": each}
         _run(
             lambda commands: commands.draw_strata_of(table, target, strata, options),
@@ -574,7 +575,7 @@ def audit_command(  # noqa: PLR0913
     Exit codes: 0 done, and the claim of --at-most was shown; 1 it was not shown, or bad data;
     2 bad usage; 130 interrupted.
     """
-    question: dict[str, Any] = {
+    question: OptionValues = {
         "by": by or [],
         "checks": checks,
         "id": id,
@@ -688,18 +689,18 @@ def label(  # noqa: PLR0913
         from transduce.app.labelling import SampleRequest, SessionSettings
         from transduce.app.page.command import run_label
 
-        numbers: dict[str, Any] = {"recall": recall, "certainty": certainty, "seed": seed}
+        numbers: OptionValues = {"recall": recall, "certainty": certainty, "seed": seed}
         numbers |= {"tolerance": tolerance, "person": person, "again": again}
         if by:
             numbers["sample"] = SampleRequest(tuple(by), number)
         settings = SessionSettings(task=task, labels_by_class=labels_by_class, **numbers)
-        description: dict[str, Any] = {
+        description: OptionValues = {
             "show": _parted(show),
             "classes": _parted(classes),
             "wanted": wanted,
             "predictions": predictions or (),
         }
-        page: dict[str, Any] = {"port": port, "browser": not no_browser, "say": say}
+        page: OptionValues = {"port": port, "browser": not no_browser, "say": say}
         run_label(table, target, settings=settings, demo=demo, **description, **page)
 
 

@@ -74,7 +74,7 @@ from transduce.core.files import (
 from transduce.core.guarantee import Guarantee
 from transduce.core.guarantee_sentences import level_sentences
 from transduce.core.ranks import fewest_calibration
-from transduce.core.types import AnyArray, ColumnName, Mask, Task
+from transduce.core.types import AnyArray, ColumnName, Mask, OptionValues, Task
 from transduce.core.words import OptionError, counted, flag, option, percent
 from transduce.datasets import load_houses
 from transduce.ensemble.blend import TransductiveBlend
@@ -91,7 +91,7 @@ N_ROWS_NAMED = 20  # of a draw, in the message
 Show = Callable[[], None]  # prints what was found, once the progress bars are gone
 
 
-def read_options(given: dict[str, Any]) -> Options:
+def read_options(given: OptionValues) -> Options:
     """Return the options of a command, as `fill` and its result take them."""
     flags = {name: given[name] for name in LABEL_FLAGS if name in given}
     options = {name: value for name, value in given.items() if name in OPTIONS}
@@ -104,7 +104,7 @@ def read_options(given: dict[str, Any]) -> Options:
         raise OptionError(str(error)) from None
 
 
-def fill_file(table: str, targets: list[str], given: dict[str, Any]) -> Show:
+def fill_file(table: str, targets: list[str], given: OptionValues) -> Show:
     """Fill columns of a table in a file; write the table, a report and the numbers of each."""
     options = read_options(given)
     _check_targets(targets, given)
@@ -147,7 +147,7 @@ def fill_file(table: str, targets: list[str], given: dict[str, Any]) -> Show:
     return partial(_show_filled, results, selections, written, out, quiet=given["quiet"])
 
 
-def _check_targets(targets: list[str], given: dict[str, Any]) -> None:
+def _check_targets(targets: list[str], given: OptionValues) -> None:
     """Refuse a target that is named twice, and several where one model is to be saved."""
     if twice := [name for place, name in enumerate(targets) if name in targets[:place]]:
         raise typer.BadParameter(f"--target {twice[0]} is given twice.")
@@ -155,7 +155,7 @@ def _check_targets(targets: list[str], given: dict[str, Any]) -> None:
         raise typer.BadParameter("--save is for one target: save each by itself.")
 
 
-def _out_of(table: str, given: dict[str, Any]) -> Any:
+def _out_of(table: str, given: OptionValues) -> Any:
     """Return where the filled table goes: a file of a format that can be written, or "-"."""
     out = given["out"]
     if out is None:
@@ -183,7 +183,7 @@ def _show_filled(
         tell(about_selection(result, selection), err=out == "-")
 
 
-def is_in_parts(table: str, given: dict[str, Any]) -> bool:
+def is_in_parts(table: str, given: OptionValues) -> bool:
     """Return whether a table is to be filled part by part.
 
     It is several files, or a large one, or goes to a folder.
@@ -201,7 +201,7 @@ def _fill_parts(
     table: str,
     targets: list[str],
     options: Options,
-    given: dict[str, Any],
+    given: OptionValues,
 ) -> Show:
     """Fill a table part by part into a folder."""
     asked = {flag(name): getattr(options, name) for name in OWN_COLUMNS}
@@ -248,7 +248,7 @@ def _fill_parts(
     return lambda: show_result(result, written, quiet=given["quiet"])
 
 
-def _reports(given: dict[str, Any], target: str = "") -> list[Path | None]:
+def _reports(given: OptionValues, target: str = "") -> list[Path | None]:
     """Return where the report and the numbers go.
 
     Those of one of several targets are named by it.
@@ -283,7 +283,7 @@ def read_size(text: str) -> float:
         raise refusal from None
 
 
-def answer_file(model: Path, table: str, given: dict[str, Any]) -> Show:
+def answer_file(model: Path, table: str, given: OptionValues) -> Show:
     """Answer the rows of a table from what was saved; write them with their new columns."""
     force = given["force"]
     out = given["out"]
@@ -320,7 +320,7 @@ class LaterAnswers:
     compared: Exchangeability  # how these rows compare with the labelled ones
     notes: list[str]
 
-    def as_json(self, fitted: FittedFill) -> dict[str, Any]:
+    def as_json(self, fitted: FittedFill) -> OptionValues:
         """Return what there is to say, for JSON."""
         account = {
             "target": fitted.reading.name,
@@ -454,7 +454,7 @@ def draw_rows_of(
     target: str,
     number: int,
     seed: int | None,
-    given: dict[str, Any],
+    given: OptionValues,
 ) -> Show:
     """Mark rows drawn at random from those without a label.
 
@@ -566,8 +566,8 @@ def _about_draw(rows: AnyArray, seed: int, target: str) -> str:
 def draw_strata_of(
     table: str,
     target: str,
-    strata: dict[str, Any],
-    given: dict[str, Any],
+    strata: OptionValues,
+    given: OptionValues,
 ) -> Show:
     """Mark rows drawn at random from each predicted class, or from bands of uncertainty."""
     from transduce.app.auditing.drawing import draw_by_strata
@@ -617,7 +617,7 @@ def _write_list(
     target: str,
     drawn: RowsToCheck,
     request: StrataRequest | None,
-    given: dict[str, Any],
+    given: OptionValues,
 ) -> None:
     """Write the drawn rows alone, with the classes that a checker may choose from."""
     from transduce.app.auditing.drawing import classes_to_choose, list_to_check, write_list
@@ -637,9 +637,9 @@ def audit_file(
     table: str,
     target: str,
     predictions: list[str],
-    question: dict[str, Any],
+    question: OptionValues,
     limit: float | None,
-    given: dict[str, Any],
+    given: OptionValues,
 ) -> Show:
     """Say how wrong predictions of a table in a file are."""
     from transduce.app.auditing import audit
@@ -717,7 +717,7 @@ def compare_file(
     table: str,
     target: str,
     folds: int,
-    given: dict[str, Any],
+    given: OptionValues,
 ) -> Show:
     """Compare the methods on the labels of a table in a file.
 
@@ -743,7 +743,7 @@ def compare_file(
     task = labels.task
     seed = options.random_state
     numbers = labels.task == "regression"
-    usual: dict[str, Any] = {"task": task, "standardize": False, "random_state": seed}
+    usual: OptionValues = {"task": task, "standardize": False, "random_state": seed}
     others = {"blend": TransductiveBlend(cv=FOLDS, **usual)}
     others |= {SIMPLEST[task]: DummyRegressor() if numbers else DummyClassifier()}
     usual |= {"scoring": SCORES[task], "cv": folds, "n_jobs": options.n_jobs}
@@ -814,7 +814,7 @@ def list_methods() -> None:
     show_table(pd.DataFrame(lines, columns=["method", "what it does", "from"]))
 
 
-def run_demo(name: str, folder: Path, options: dict[str, Any]) -> Show:
+def run_demo(name: str, folder: Path, options: OptionValues) -> Show:
     """Hide labels of a bundled table, fill them, and compare with the truth."""
     frame, target, truth = demo_table(name, options["random_state"])
     make_folder(folder)

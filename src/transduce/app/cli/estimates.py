@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import typer
@@ -29,6 +28,7 @@ from transduce.app.report.summary import today, versions
 from transduce.app.tables.notes import About
 from transduce.core.computing import stage
 from transduce.core.files import check_free, together, write_text
+from transduce.core.types import OptionValues
 
 WITH_DETAIL = ("quantile", "difference", "slope", "regression")  # questions that are of something
 
@@ -45,8 +45,8 @@ class ReadColumn:
 def estimate_file(
     table: str,
     target: str | None,
-    asked: dict[str, Any],
-    given: dict[str, Any],
+    asked: OptionValues,
+    given: OptionValues,
 ) -> Show:
     """Fill a column of a table in a file, and answer questions about the whole of it.
 
@@ -89,12 +89,12 @@ def estimate_file(
 def _write_outputs(
     read: ReadColumn,
     answered: Sequence[Answered],
-    asked: dict[str, Any],
-    given: dict[str, Any],
+    asked: OptionValues,
+    given: OptionValues,
 ) -> list[str]:
     """Write the plot, the numbers and the table where that is asked for; return where."""
     column = read.column
-    how: dict[str, Any] = {"force": given["force"], "like": read.origin}
+    how: OptionValues = {"force": given["force"], "like": read.origin}
     written = []
     if given["plot"] is not None:
         save_forest(given["plot"], column, answered, **how)
@@ -111,7 +111,7 @@ def _write_outputs(
 def _show_sentences(
     column: PredictedColumn,
     answered: Sequence[Answered],
-    asked: dict[str, Any],
+    asked: OptionValues,
     notes: list[str],
     *,
     err: bool,
@@ -144,7 +144,7 @@ def _check_model(model: Path | None, target: str | None, options: Options) -> No
         )
 
 
-def _predict_by_model(model: Path, table: str, given: dict[str, Any]) -> ReadColumn:
+def _predict_by_model(model: Path, table: str, given: OptionValues) -> ReadColumn:
     """Return the column of later rows, predicted by a fit that was saved."""
     source = read_table(table, given)
     fitted = load(model).below(source.folder)
@@ -158,7 +158,7 @@ def _predict_by_fill(
     table: str,
     target: str,
     options: Options,
-    given: dict[str, Any],
+    given: OptionValues,
     folder: Path,
 ) -> ReadColumn:
     """Return the column of a table that is filled for this."""
@@ -172,7 +172,7 @@ def _fill(
     table: str,
     target: str,
     options: Options,
-    given: dict[str, Any],
+    given: OptionValues,
     folder: Path,
 ) -> FillResult:
     """Return the filled column: of a table in memory, or in parts that are written to a folder."""
@@ -183,7 +183,7 @@ def _fill(
     return fill_table(source, target, options)
 
 
-def _usual_question(column: PredictedColumn, asked: dict[str, Any]) -> str:
+def _usual_question(column: PredictedColumn, asked: OptionValues) -> str:
     """Return what is asked if nothing is said: the mean, or the share of every class."""
     if asked["outcome"] is not None:
         return "slope"
@@ -192,7 +192,7 @@ def _usual_question(column: PredictedColumn, asked: dict[str, Any]) -> str:
     return "share"
 
 
-def _read_question(text: str, by: str | None, asked: dict[str, Any]) -> Question:
+def _read_question(text: str, by: str | None, asked: OptionValues) -> Question:
     """Return one question; what it is of comes from `--of` where the text does not say it."""
     word = text.strip().partition(" ")[0].lower()
     of = asked["of"]
@@ -208,7 +208,7 @@ def _read_question(text: str, by: str | None, asked: dict[str, Any]) -> Question
     return read_question(text, of=of, by=by)
 
 
-def _check_outputs(table: str, asked: dict[str, Any], given: dict[str, Any]) -> None:
+def _check_outputs(table: str, asked: OptionValues, given: OptionValues) -> None:
     """Refuse two outputs in one file, one over the table, or one over a file that exists."""
     named = [asked["out"], given["json"], given["plot"]]
     paths = [Path(path) for path in named if path is not None and str(path) != "-"]
@@ -238,7 +238,7 @@ def _as_csv(column: PredictedColumn, answered: Sequence[Answered]) -> str:
     return text.getvalue()
 
 
-def _as_json(column: PredictedColumn, answered: Sequence[Answered], asked: dict[str, Any]) -> str:
+def _as_json(column: PredictedColumn, answered: Sequence[Answered], asked: OptionValues) -> str:
     """Return the estimates and sentences as JSON."""
     how = {"level": asked["level"], "joint": asked["joint"]}
     return render_json(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,6 +12,7 @@ from transduce.app.estimating.questions import read_limits
 from transduce.app.filling import FillResult
 from transduce.app.tables.amounts import with_plain_signs
 from transduce.conformal import Selection
+from transduce.core.types import OptionValues
 from transduce.core.words import OptionError, counted, quoted
 
 HOW_TO_SELECT = (
@@ -22,7 +22,7 @@ HOW_TO_SELECT = (
 _WITHIN = re.compile(r"within\s+(\S+)")
 
 
-def read_selection(text: str) -> dict[str, Any]:
+def read_selection(text: str) -> OptionValues:
     """Return what rows are to be like, as `FillResult.select` takes it."""
     word = text.strip()
     if word == "correct":
@@ -47,7 +47,7 @@ def _number(word: str, text: str) -> float:
         raise OptionError(f"--select takes {HOW_TO_SELECT}; got {quoted(text)}.") from None
 
 
-def select_rows(result: FillResult, wanted: dict[str, Any]) -> Selection:
+def select_rows(result: FillResult, wanted: OptionValues) -> Selection:
     """Return the rows that are picked, at most one in ten of them by mistake, on average."""
     if "label" in wanted:
         wanted = {"label": find_class(result.predicted_column, wanted["label"])}

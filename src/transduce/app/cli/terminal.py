@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from transduce.core.computing import Forecast, show_progress, stage
+from transduce.core.types import OptionValues
 from transduce.core.words import (
     LONGEST_MESSAGE,
     OptionError,
@@ -164,7 +165,7 @@ def tell(text: str, *, err: bool = False) -> None:
         indent = "  "
     else:
         indent = ""
-    whole: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
+    whole: OptionValues = {"break_long_words": False, "break_on_hyphens": False}
     text = short_message(text)
     return say(textwrap.fill(text, width, subsequent_indent=indent, **whole), err=err)
 

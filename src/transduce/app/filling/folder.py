@@ -55,7 +55,7 @@ from transduce.core.files import (
     together,
     whole_file,
 )
-from transduce.core.types import ColumnName
+from transduce.core.types import ColumnName, JsonObject
 from transduce.core.words import OptionError, counted, option, quoted
 
 _SWELLING = 12  # bytes of features, kernels and answers for a byte of a row
@@ -214,7 +214,7 @@ def part_file(part: Part, files: PartFiles) -> str:
 
 def _write(
     shared: tuple[FittedFill, PartFiles, int, Path], item: tuple[Part, SampledColumns | None]
-) -> dict[str, Any]:
+) -> JsonObject:
     """Answer a part, write it in one piece, and return its counts.
 
     Rows that the fit saw keep the answers of the fit.
@@ -251,7 +251,7 @@ def _write(
     }
 
 
-def _table_of(files: Sequence[Path], target: ColumnName, options: Options) -> dict[str, Any]:
+def _table_of(files: Sequence[Path], target: ColumnName, options: Options) -> JsonObject:
     """Return what a filled folder depends on: the files, and the options."""
     stats = [
         (os.path.abspath(path), path.stat().st_size, path.stat().st_mtime_ns) for path in files
@@ -399,7 +399,7 @@ def _open_source(
     manifest.check_strangers([part_file(part, files) for part in files.parts], ENDINGS[kind])
     if manifest.earlier is None:
         manifest.save()
-    account: dict[str, Any] = {"name": table, "flags": {"out": f"{folder}".rstrip("/") + "/"}}
+    account: JsonObject = {"name": table, "flags": {"out": f"{folder}".rstrip("/") + "/"}}
     account |= {"prefer": usual_sign(files.delimiter), "words": files.kind in ("csv", "tsv")}
     account |= {"pictures": os.path.commonpath([path.resolve().parent for path in files.files])}
     batch_rows = _batch_rows(files, memory, runner)
@@ -490,7 +490,7 @@ def _finish(result: FillResult, manifest: Manifest, finish: Callable[[FillResult
     manifest.complete(guarantee=str(result.guarantee), counts=counts)
 
 
-def _counts(parts: list[dict[str, Any]]) -> dict[str, int]:
+def _counts(parts: list[JsonObject]) -> dict[str, int]:
     """Return counts of all rows."""
     status: Counter[str] = sum((Counter(part["status"]) for part in parts), Counter())
     rows = sum(part["rows"] for part in parts)

@@ -27,6 +27,7 @@ from transduce.core.files import (
     remove_torn,
     write_text,
 )
+from transduce.core.types import JsonObject
 from transduce.core.words import counted, option
 
 MANIFEST = "_manifest.json"  # named so that readers of a folder of Parquet pass over it
@@ -46,15 +47,15 @@ class Manifest:
 
     folder: Path
     sources: tuple[Path, ...]  # the files of the table: nobody else may read what is made of them
-    of: dict[str, Any] = field(default_factory=dict)  # the table and the settings
+    of: JsonObject = field(default_factory=dict)  # the table and the settings
     state: str = _INCOMPLETE
     model: str = ""  # a hash of what the fit answers
     planned: list[str] = field(default_factory=list)  # names of all parts, whether or not complete
-    parts: dict[str, dict[str, Any]] = field(default_factory=dict)  # the complete ones
+    parts: dict[str, JsonObject] = field(default_factory=dict)  # the complete ones
     replaced: list[str] = field(default_factory=list)  # parts of an earlier table in this folder
     reports: dict[str, str] = field(default_factory=dict)  # files outside of it, and their hashes
     work: str = ""  # the folder in which texts are kept as Parquet
-    result: dict[str, Any] = field(default_factory=dict)  # the guarantee and counts, at the end
+    result: JsonObject = field(default_factory=dict)  # the guarantee and counts, at the end
     is_new: bool = True  # whether the folder had no manifest before this run
     earlier: Manifest | None = None  # what `force` replaces
 
@@ -119,7 +120,7 @@ class Manifest:
         cls,
         folder: Path,
         sources: Sequence[Path],
-        of: dict[str, Any],
+        of: JsonObject,
         *,
         force: bool,
     ) -> Manifest:
@@ -290,7 +291,7 @@ def file_hash(path: Path) -> str:
     return digest.hexdigest()
 
 
-def is_intact(folder: Path, part: dict[str, Any]) -> bool:
+def is_intact(folder: Path, part: JsonObject) -> bool:
     """Return whether a complete part is as it was written: by its size, then by its hash."""
     path = folder / str(part.get("name"))
     try:

@@ -29,7 +29,7 @@ from transduce.conformal.designs.registry import (
 from transduce.conformal.designs.words import Flag
 from transduce.core import checks
 from transduce.core.records import changed_fields, default_fields
-from transduce.core.types import ColumnName, Labels, Rows, Task
+from transduce.core.types import ColumnName, JsonObject, Labels, OptionValues, Rows, Task
 from transduce.core.words import GUARANTEES, TASKS, OptionError, as_csv, flag, option
 from transduce.model_selection.methods import METHODS
 
@@ -481,7 +481,7 @@ class Options:
         return tuple(sorted(self.levels[1:]))
 
     @property
-    def new_columns(self) -> dict[str, Any]:
+    def new_columns(self) -> OptionValues:
         """Which columns are added besides the usual ones, as `check_names` takes it."""
         endings = [name for name in OWN_COLUMNS if getattr(self, name)]
         return {
@@ -518,11 +518,11 @@ class Options:
         return answer.opened(limits.below, limits.above).within(*self.limits)
 
     @property
-    def reading(self) -> dict[str, Any]:
+    def reading(self) -> OptionValues:
         """How cells of the target and of every other column are read."""
         return {"case_sensitive": self.case_sensitive, "keep": self.keep}
 
-    def reading_of(self, target: ColumnName) -> dict[str, Any]:
+    def reading_of(self, target: ColumnName) -> OptionValues:
         """Return how cells of the target are read, as `read_target` takes it."""
         return {**self.reading, "task": self.task, "anywhere": target in self.number}
 
@@ -702,15 +702,15 @@ class Options:
         """
         return replace(self, **{name: DEFAULTS[name] for name in OF_ALL_ROWS})
 
-    def changed(self) -> dict[str, Any]:
+    def changed(self) -> OptionValues:
         """Return the options that are not left at their defaults."""
         return changed_fields(self)
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> OptionValues:
         """Return all options by their names."""
         return {option.name: getattr(self, option.name) for option in fields(self)}
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> JsonObject:
         """Return the options as JSON can hold them."""
         design = self.labels
         method = self.method
@@ -724,7 +724,7 @@ class Options:
         return self.as_dict() | {"method": method, "labels": words}
 
     @classmethod
-    def of_json(cls, content: dict[str, Any]) -> Options:
+    def of_json(cls, content: JsonObject) -> Options:
         """Return the options that `as_json` made this of."""
         if content.get("labels") is not None:
             words = dict(content["labels"])
@@ -781,7 +781,7 @@ class Options:
 
         `more` are flags of the command alone.
         """
-        flags: dict[str, Any] = {}
+        flags: OptionValues = {}
         for name, value in replace(self, task=task).changed().items():
             flags |= value.as_flags() if name == "labels" else {name: value}
         if not isinstance(self.method, str):

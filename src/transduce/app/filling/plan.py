@@ -21,7 +21,7 @@ from transduce.conformal.designs import (
 )
 from transduce.conformal.transducer import ConformalTransducer
 from transduce.core.ranks import fewest_calibration, nonconformity_rank
-from transduce.core.types import Task
+from transduce.core.types import OptionValues, Task
 from transduce.core.words import option, percent
 from transduce.ensemble.blend import TransductiveBlend
 from transduce.model_selection.estimator_kinds import last_step, unused_name
@@ -315,7 +315,7 @@ def _machine(case: Case, options: Options, design: BoundDesign) -> Any:
     )
 
     level = options.level
-    common: dict[str, Any] = {
+    common: OptionValues = {
         "settings": "leave-one-out",
         "standardize": False,
         "confidence": options.confidence,
@@ -353,7 +353,7 @@ def _plan_blend(
 ) -> _PlannedValues:
     """Return a blend whose members are likely to end in time."""
     budget = float(options.budget_seconds)
-    members: dict[str, Any] = {}
+    members: OptionValues = {}
     unsuited: dict[str, str] = {}
     if any(part in BLENDS for part in options.parts if isinstance(part, str)):
         members, unsuited = default_members(case)
@@ -414,9 +414,9 @@ def _slow_answers(
     return slow
 
 
-def _named_members(case: Case, options: Options) -> dict[str, Any]:
+def _named_members(case: Case, options: Options) -> OptionValues:
     """Return the members of a blend that the user names, or gives."""
-    members: dict[str, Any] = {
+    members: OptionValues = {
         METHODS[part].member: METHODS[part].suited(case)
         for part in options.parts
         if isinstance(part, str) and part not in BLENDS

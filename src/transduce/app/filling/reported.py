@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from transduce.app.tables.columns import notes_on_numbers
 from transduce.app.tables.files import format_named_by
 from transduce.app.tables.notes import About, Note, notes_about
 from transduce.core.files import write_text
-from transduce.core.types import Array
+from transduce.core.types import Array, JsonObject
 from transduce.core.words import percent
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ def _about_rejected(result: FillResult, share: float) -> str:
 # ---------------------------------------------------------------------------------------- once more
 
 
-def options_as_json(result: FillResult) -> dict[str, Any]:
+def options_as_json(result: FillResult) -> JsonObject:
     """Return the options as plain values, with the column and where the table came from."""
     source = result.seen.source
     return {

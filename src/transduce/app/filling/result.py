@@ -41,7 +41,7 @@ from transduce.core.answer import N_PREVIEWED, Answer, Regions, level_name
 from transduce.core.checks import check_type, check_whole
 from transduce.core.computing import stage
 from transduce.core.guarantee import Guarantee
-from transduce.core.types import AnyArray, ColumnName
+from transduce.core.types import AnyArray, ColumnName, OptionValues
 from transduce.core.words import option
 
 if TYPE_CHECKING:
@@ -310,10 +310,10 @@ class FillResult(Generic[Frame]):
         )
         return columns.make(self.labels, self.answer, self.seen.frame.index, self._own_columns())
 
-    def _own_columns(self) -> dict[str, Any]:
+    def _own_columns(self) -> OptionValues:
         """Return the columns that options add under their own names, with a cell for each row."""
         n_rows = len(self.seen.frame)
-        own_columns: dict[str, Any] = {}
+        own_columns: OptionValues = {}
         if self.options.label_next:
             to_label = () if self.advice is None else self.advice.rows
             own_columns["label_next"] = rank_rows(n_rows, to_label)
@@ -589,7 +589,7 @@ class FillResult(Generic[Frame]):
         return [note.text for note in reported.collect_notes(self)]
 
     @property
-    def options_as_json(self) -> dict[str, Any]:
+    def options_as_json(self) -> OptionValues:
         """The options as plain values, with the column and where the table came from."""
         return reported.options_as_json(self)
 

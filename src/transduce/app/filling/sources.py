@@ -39,7 +39,7 @@ from transduce.core import checks
 from transduce.core.checks import WrongTypeError
 from transduce.core.computing import call_each, n_threads, threads_here
 from transduce.core.ranks import fewest_calibration
-from transduce.core.types import AnyArray, ColumnName, Mask
+from transduce.core.types import AnyArray, ColumnName, JsonObject, Mask
 from transduce.population.draws import read_marks
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class _Source:
     """What is known of a table, wherever its rows are."""
 
     name: str = ""  # where it came from, if that is known
-    flags: dict[str, Any] = field(default_factory=dict)  # of the command line, to read it again
+    flags: JsonObject = field(default_factory=dict)  # of the command line, to read it again
     prefer: str = "point"  # the decimal sign of numbers in text, in case of doubt
     words: bool = False  # whether texts such as NA stand for a missing label
     pictures: str = "."  # the folder below which pictures are
@@ -115,7 +115,7 @@ class FrameSource(_Source):
         check_names(frame, labels, **options.new_columns)
         if not isinstance(table, Table):
             return cls(given, frame, labels, prefer=cells.prefer)
-        account: dict[str, Any] = {
+        account: JsonObject = {
             "further_notes": tuple(notes_about(About.FILE, table.notes)),
             "name": table.name,
             "prefer": table.prefer,

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from transduce.app.report.jsonable import escape_text
-from transduce.core.types import Array
+from transduce.core.types import Array, JsonObject
 
 N_BARS = 14
 FEWEST = 2  # different values, below which a histogram shows nothing
 
 
-def shape_of_numbers(values: Array, *, dates: bool = False) -> dict[str, Any] | None:
+def shape_of_numbers(values: Array, *, dates: bool = False) -> JsonObject | None:
     """Return how often numbers fall into each of equal parts between their ends.
 
     The outermost hundredth on either side counts to the outermost bars: a few values far from all
@@ -52,7 +51,7 @@ def shape_of_numbers(values: Array, *, dates: bool = False) -> dict[str, Any] | 
     }
 
 
-def shape_of_texts(texts: Sequence[str]) -> dict[str, Any] | None:
+def shape_of_texts(texts: Sequence[str]) -> JsonObject | None:
     """Return how often each text occurs, the most frequent first; the last bar is all others."""
     counts = Counter(texts).most_common()
     if len(counts) < FEWEST:

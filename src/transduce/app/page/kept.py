@@ -7,10 +7,11 @@ import shutil
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from transduce.app.labelling.journal import is_journal
 from transduce.core.files import make_folder, write_text
+from transduce.core.types import JsonObject
 
 COPIES = "copies.json"  # in the folder of what was computed: files that were dropped on the page
 What = Literal["computed", "said", "labels", "copy"]
@@ -81,7 +82,7 @@ def is_copy(table: Path, folder: Path) -> bool:
     return _copies(folder).get(table.name) == _state(table)
 
 
-def _copies(folder: Path) -> dict[str, Any]:
+def _copies(folder: Path) -> JsonObject:
     with suppress(OSError, ValueError):
         copies = json.loads((folder / COPIES).read_text("utf-8"))
         if isinstance(copies, dict):

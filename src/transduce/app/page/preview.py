@@ -64,7 +64,7 @@ from transduce.conformal.selection import Judged, pick
 from transduce.core import checks
 from transduce.core.assumptions import join_assumptions
 from transduce.core.guarantee import Guarantee
-from transduce.core.types import AnyArray, Array, ColumnName, Mask
+from transduce.core.types import AnyArray, Array, ColumnName, JsonObject, Mask
 from transduce.core.words import percent
 from transduce.population.draws import read_marks
 
@@ -110,9 +110,9 @@ class Preview:
         self._places = np.sort(random.choice(n, min(n, MOST_ROWS), replace=False))
         self._some = self.table.frame.iloc[self._places].reset_index(drop=True)
         self._features: dict[Any, Features] = {}
-        self._columns: dict[Any, dict[str, Any]] = {}
+        self._columns: dict[Any, JsonObject] = {}
         self._lock = threading.Lock()
-        self._compared: dict[Any, dict[str, Any]] = {}
+        self._compared: dict[Any, JsonObject] = {}
         self._left_out: dict[str, list[LeftOut]] = {}
         self._suiting: dict[tuple[ColumnName, str], bool] = {}
 
@@ -157,7 +157,7 @@ class Preview:
         key = (name, text, number, *_said_of_all(choices))
         with self._lock:
             if key not in self._features:
-                how_to_read: dict[str, Any] = {"text": [name] * text, "number": [name] * number}
+                how_to_read: JsonObject = {"text": [name] * text, "number": [name] * number}
                 with naming_rows(self._row_names):
                     self._features[key] = vectorize(
                         choices.options().clean(self._some[[name]]),
@@ -168,7 +168,7 @@ class Preview:
                     )
             return self._features[key]
 
-    def column(self, name: ColumnName, choices: Choices) -> dict[str, Any]:
+    def column(self, name: ColumnName, choices: Choices) -> JsonObject:
         """Return what the page shows of a column.
 
         How `fill` reads it, as the target or as any other.
@@ -207,7 +207,7 @@ class Preview:
         name: ColumnName,
         features: Features,
         every: pd.Series,
-    ) -> dict[str, Any]:
+    ) -> JsonObject:
         """Return how a column is read, and what was odd.
 
         Empty cells are counted in the whole table.
@@ -242,7 +242,7 @@ class Preview:
 
     def _shape(
         self, name: ColumnName, features: Features, kind: str, choices: Choices
-    ) -> dict[str, Any] | None:
+    ) -> JsonObject | None:
         """Return a histogram of a column as it is read; None where that shows nothing."""
         cells = choices.options().clean(self._some[[name]])[name]
         reading = features.encoder.readings.get(name)
@@ -254,7 +254,7 @@ class Preview:
             return shape_of_numbers(reading.seconds(cells), dates=True)
         return None
 
-    def _asked_of_cells(self, cells: pd.Series, kind: str) -> dict[str, Any]:
+    def _asked_of_cells(self, cells: pd.Series, kind: str) -> JsonObject:
         """Return what to ask of the cells of a column: spellings, and numbers with a unit."""
         if kind not in ("category", "number"):
             return {}
@@ -271,7 +271,7 @@ class Preview:
         unread = read_numbers(texts.to_numpy(), prefer).unread
         return {"with_unit": numbers_with_unit(texts.iloc[unread].tolist(), prefer)}
 
-    def _described_target(self, choices: Choices, n_blank: int) -> dict[str, Any]:
+    def _described_target(self, choices: Choices, n_blank: int) -> JsonObject:
         """Return how the column to be filled is read; where it is refused, why."""
         try:
             labels = self.target(choices)
@@ -299,7 +299,7 @@ class Preview:
             cells.append([cell.kind, content, self.shown.show.index(cell.name)])
         return cells
 
-    def as_json(self, choices: Choices) -> dict[str, Any]:
+    def as_json(self, choices: Choices) -> JsonObject:
         """Return the first rows, every column, and those that may be filled.
 
         Of the latter the one with most empty cells comes first.
@@ -418,7 +418,7 @@ class Preview:
                 self._left_out[key] = []
         return self._left_out[key]
 
-    def compare(self, choices: Choices) -> dict[str, Any]:
+    def compare(self, choices: Choices) -> JsonObject:
         """Return what the other columns say of whether chance chose the labels.
 
         As data, and in a sentence.
@@ -503,7 +503,7 @@ SUITS = {
 }
 
 
-def _two_ways(table: Table) -> dict[str, Any] | None:
+def _two_ways(table: Table) -> JsonObject | None:
     """Return a number whose decimal sign nothing in the table shows, and what it may be."""
     if table.in_two_ways is None:
         return None
@@ -513,7 +513,7 @@ def _two_ways(table: Table) -> dict[str, Any] | None:
     return shown | {sign: finite_or_none(value) for sign, value in values.items()}
 
 
-def _question_of(error: Exception) -> dict[str, Any] | None:
+def _question_of(error: Exception) -> JsonObject | None:
     """Return what to ask the user before a table can be filled; None if that helps nothing."""
     if not isinstance(error, UnreadCellsError):
         return None
@@ -529,7 +529,7 @@ def _question_of(error: Exception) -> dict[str, Any] | None:
     }
 
 
-def numbers_with_unit(odd: Sequence[str], prefer: str) -> dict[str, Any] | None:
+def numbers_with_unit(odd: Sequence[str], prefer: str) -> JsonObject | None:
     """Return which texts that are no plain numbers hold one with the same unit; None if none do."""
     texts = np.asarray(odd, dtype=object)
     read = np.isfinite(read_numbers(texts, prefer, anywhere=True).values)
@@ -598,7 +598,7 @@ def _some_of(rows: AnyArray) -> AnyArray:
 # ------------------------------------------------------------------------------ what is guaranteed
 
 
-def outlook(preview: Preview, choices: Choices) -> dict[str, Any]:
+def outlook(preview: Preview, choices: Choices) -> JsonObject:
     """Return what will and will not be guaranteed, and whether to offer draws.
 
     The fill itself decides it in the same way.
@@ -701,7 +701,7 @@ class AnswerRows:
     """The answers of a fill, with the columns of the table that tell which row is meant."""
 
     def __init__(self, folder: Path, preview: Preview) -> None:
-        self.brief: dict[str, Any] = json.loads((folder / "brief.json").read_text("utf-8"))
+        self.brief: JsonObject = json.loads((folder / "brief.json").read_text("utf-8"))
         changes = folder / "changes.json"
         if changes.exists():
             self.changes = json.loads(changes.read_text("utf-8"))
@@ -724,12 +724,12 @@ class AnswerRows:
         self.context = [*(name for name in first if name in names), *others][:MOST_SHOWN]
         self._order = lru_cache(MOST_KEPT)(self._sorted)
         self._lines_of_file = preview.table.lines
-        self._kept: dict[str, Any] = {}
+        self._kept: JsonObject = {}
 
     def __len__(self) -> int:
         return int(self._table.num_rows)
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> JsonObject:
         """Return all that is shown besides the rows."""
         return {
             **self.brief,
@@ -768,7 +768,7 @@ class AnswerRows:
 
     # --------------------------------------------------------------------------------------- pages
 
-    def page(self, asked: dict[str, str]) -> dict[str, Any]:
+    def page(self, asked: dict[str, str]) -> JsonObject:
         """Return some rows, as they are asked for."""
         start = max(int(asked.get("start", 0)), 0)
         count = max(int(asked.get("count", 50)), 0)
@@ -875,10 +875,10 @@ class AnswerRows:
         write(path, filled, pd.DataFrame(new), force=True)
         return path
 
-    def _lines(self, places: AnyArray) -> list[dict[str, Any]]:
+    def _lines(self, places: AnyArray) -> list[JsonObject]:
         """Return answers with the cells that tell which row is meant."""
         names = [name for name in SHOWN if name in self._table.column_names]
-        lines: list[dict[str, Any]] = self._table.select(names).take(pa.array(places)).to_pylist()
+        lines: list[JsonObject] = self._table.select(names).take(pa.array(places)).to_pylist()
         for line in lines:
             line |= {
                 name: finite_or_none(value)
@@ -891,7 +891,7 @@ class AnswerRows:
 
     # ------------------------------------------------------------------------------------- one row
 
-    def row(self, row: int, choices: Choices) -> dict[str, Any]:
+    def row(self, row: int, choices: Choices) -> JsonObject:
         """Return one row with all of its cells, and the labelled rows that are most like it."""
         preview = self._preview
         if row >= len(preview.frame):

@@ -55,7 +55,7 @@ from transduce.core.files import (
     temporary_name,
     write_text,
 )
-from transduce.core.types import Array
+from transduce.core.types import Array, JsonObject
 from transduce.core.words import options_spelled, quoted
 from transduce.model_selection.estimator_kinds import unused_name
 
@@ -371,7 +371,7 @@ def _fill_in_parts(path: Path, choices: Choices, folder: Path) -> None:
     _take_result(folder, lambda part: leave_parts(result, part, account))
 
 
-def leave_parts(result: FillResult, part: Path, about: dict[str, Any]) -> None:
+def leave_parts(result: FillResult, part: Path, about: JsonObject) -> None:
     """Write what is shown of a table that was filled part by part: all but its rows."""
     options = result.options
     out = f"{about['parts']['folder']}/"
@@ -480,7 +480,7 @@ def leave_all(
     results: Mapping[str, FillResult],
     table: Table,
     part: Path,
-    about: dict[str, Any],
+    about: JsonObject,
     again: str,
 ) -> None:
     """Write everything that is shown of one column, or of several.
@@ -504,7 +504,7 @@ def beside_folder(place: int) -> str:
     return f"{BESIDE}{place}"
 
 
-def _in_a_line(name: str, result: FillResult) -> dict[str, Any]:
+def _in_a_line(name: str, result: FillResult) -> JsonObject:
     """Return what the summary of several columns says of one."""
     summary = result.summary()
     cards: list[Any] = summary["cards"]
@@ -523,7 +523,7 @@ def leave(
     result: FillResult,
     table: Table,
     part: Path,
-    about: dict[str, Any],
+    about: JsonObject,
     again: str,
     new: pd.DataFrame | None = None,
 ) -> None:
@@ -569,7 +569,7 @@ def _answers(result: FillResult) -> pd.DataFrame:
     """Return the answers, one line for each, the least certain first."""
     answer = result.answer
     order = least_certain_first(result.answer)
-    columns: dict[str, Any] = {
+    columns: JsonObject = {
         "row": answer.rows[order].astype(np.int64),
         "status": answer.status[order],
     }
@@ -623,7 +623,7 @@ def _scale(answers: pd.DataFrame) -> list[float] | None:
     ]
 
 
-def _trust(result: FillResult, part: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+def _trust(result: FillResult, part: Path) -> tuple[JsonObject, JsonObject]:
     """Write what rows to trust are picked by.
 
     Return columns of the answers for it, and what is offered.
@@ -739,7 +739,7 @@ def _errors_at_labels(result: FillResult) -> pd.DataFrame:
     return pd.DataFrame(lines).astype({"row": np.int64})
 
 
-def _compare_errors(before: Path, after: Path) -> dict[str, Any] | None:
+def _compare_errors(before: Path, after: Path) -> JsonObject | None:
     """Return the mean errors at the same known values before and now, if these are enough."""
     # Other rows are easier or harder by chance: 302 rows of one fill beside 19 others of the next
     # told of a gain that was none.
@@ -747,7 +747,7 @@ def _compare_errors(before: Path, after: Path) -> dict[str, Any] | None:
         return None
     old, new = (pd.read_feather(folder / ERRORS) for folder in (before, after))
     both = old.merge(new, on="row", suffixes=("_old", "_new")).dropna()
-    comparison: dict[str, Any] = {
+    comparison: JsonObject = {
         "measured": [len(old), len(new)],
         "rows": len(both),
         "means": None,

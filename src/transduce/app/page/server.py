@@ -66,6 +66,7 @@ from transduce.app.tables.glances import Glance, first_rows, glance, is_too_larg
 from transduce.app.tables.pictures import preview
 from transduce.app.tables.raw_rows import raw_rows
 from transduce.core.files import make_folder, whole_file
+from transduce.core.types import JsonObject
 from transduce.core.words import options_spelled
 
 POLICY = (
@@ -444,7 +445,7 @@ class OpenServer:
                 self._previews = {of_choices: preview}
             return self._previews[of_choices]
 
-    def head(self) -> dict[str, Any]:
+    def head(self) -> JsonObject:
         """Return the first rows of the open table as they are written, while it is being read."""
         path = self.workspace.path
         frame = None
@@ -537,7 +538,7 @@ class OpenServer:
             choices = Choices(**answers.brief["choices"])
         return answers.row(int(request.query_params["row"]), choices)
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> JsonObject:
         """Return where the page is.
 
         The tables, the open one with what was said about it, and how far a fill is.
@@ -545,8 +546,8 @@ class OpenServer:
         with self.workspace.unchanged():
             return self._state(self.workspace)
 
-    def _state(self, space: Workspace) -> dict[str, Any]:
-        known: dict[str, Any] = {"folder": space.folder.name or "/", "tables": space.tables()}
+    def _state(self, space: Workspace) -> JsonObject:
+        known: JsonObject = {"folder": space.folder.name or "/", "tables": space.tables()}
         known["table"] = space.name
         known["ways"] = [asdict(card) for card in CARDS.values()]
         if space.name is None:
@@ -647,7 +648,7 @@ class OpenServer:
         classes, task = _named_classes(body)
         frame = self.preview.frame
         columns = list(map(str, frame.columns))
-        changes: dict[str, Any] = {"target": name, "task": task}
+        changes: JsonObject = {"target": name, "task": task}
         if name not in columns:
             changes["added"] = name
         elif body.get("added") and name != self.workspace.saved.choices.added:
@@ -863,7 +864,7 @@ class OpenServer:
         name: str,
         before: str,
         given: GivenLabels,
-    ) -> list[dict[str, Any]]:
+    ) -> list[JsonObject]:
         """Return labels of the labelling page at rows that are the same in a corrected copy."""
         said = self.workspace.said_of(before)
         old, new = (
@@ -1094,7 +1095,7 @@ def make_server(
     handlers: dict[Any, Any] = {Exception: _failed}
     app = Starlette(routes=routes, exception_handlers=handlers)
     guarded = Guard(app, port=port, token=token)
-    silent: dict[str, Any] = {"log_level": "critical", "access_log": False, "server_header": False}
-    plain: dict[str, Any] = {"lifespan": "off", "ws": "none", "http": "h11", "loop": "asyncio"}
+    silent: JsonObject = {"log_level": "critical", "access_log": False, "server_header": False}
+    plain: JsonObject = {"lifespan": "off", "ws": "none", "http": "h11", "loop": "asyncio"}
     config = uvicorn.Config(guarded, timeout_graceful_shutdown=1, **silent, **plain)
     return uvicorn.Server(config), f"http://127.0.0.1:{port}/?token={token}"

@@ -26,6 +26,7 @@ from transduce.app.tables.pictures import pictures_below, table_of_pictures
 from transduce.conformal.designs.registry import all_cards, design_of_flags
 from transduce.core import checks
 from transduce.core.files import whole_file, write_text
+from transduce.core.types import JsonObject
 from transduce.core.words import in_shell
 from transduce.datasets import load_houses
 
@@ -123,7 +124,7 @@ class Choices:
     added: str | None = None  # a column to label that the table does not have
     # Known values of the target that were corrected on the page: ``row``, its ``name``, what the
     # cell ``was``, and what it is ``now``; and rows whose values were looked at and are right.
-    corrected: list[dict[str, Any]] = field(default_factory=list)
+    corrected: list[JsonObject] = field(default_factory=list)
     right: list[int] = field(default_factory=list)
     step: str = "table"
 
@@ -178,7 +179,7 @@ class Choices:
         return replace(choices, target=name, **{word: getattr(alone, word) for word in of_first})
 
     @property
-    def flags(self) -> dict[str, Any]:
+    def flags(self) -> JsonObject:
         """How the labels came about, as flags of the command line."""
         card = CARDS[self.way or "chance"]
         besides = {}
@@ -215,7 +216,7 @@ class Choices:
                 raise ValueError(f"{name} is a list.")
         changes = _with_way(self, changes)
         new = replace(self, **changes)
-        of_target: dict[str, Any] = {"labels": 0, "task": "auto", "minimum": None, "maximum": None}
+        of_target: JsonObject = {"labels": 0, "task": "auto", "minimum": None, "maximum": None}
         of_target |= {"corrected": [], "right": [], "reject": None, "label_conditional": False}
         if new.target == self.target:
             of_target = {}
@@ -233,7 +234,7 @@ class Choices:
         return replace(new, **mended)
 
 
-def _check_corrected(corrected: list[dict[str, Any]], right: list[int]) -> None:
+def _check_corrected(corrected: list[JsonObject], right: list[int]) -> None:
     """Raise a ValueError unless these are corrections, and rows, as the page writes them."""
     for line in corrected:
         if set(line) != {"row", "name", "was", "now"} or not isinstance(
@@ -272,7 +273,7 @@ def way_of_picked(picked: Mapping[str, bool], *, classes: bool) -> str | None:
     return "chance"
 
 
-def _with_way(choices: Choices, changes: Mapping[str, Any]) -> dict[str, Any]:
+def _with_way(choices: Choices, changes: Mapping[str, Any]) -> JsonObject:
     """Return changes with what another way, or another target, takes back."""
     mended = dict(changes)
     if "target" in changes and changes["target"] != choices.target and choices.picked is not None:
@@ -342,7 +343,7 @@ class Workspace:
 
     # ---------------------------------------------------------------------------------- the folder
 
-    def tables(self) -> list[dict[str, Any]]:
+    def tables(self) -> list[JsonObject]:
         """Return the tables in the folder, those first that were open before."""
         tables = []
         for path in self.folder.iterdir():
@@ -357,7 +358,7 @@ class Workspace:
             return False
         return path.is_file() and not is_journal(path)
 
-    def _line_of(self, path: Path) -> dict[str, Any]:
+    def _line_of(self, path: Path) -> JsonObject:
         about = path.stat()
         return {
             "name": path.name,
@@ -505,7 +506,7 @@ class Workspace:
         self,
         name: str,
         before: str,
-        labels: list[dict[str, Any]],
+        labels: list[JsonObject],
     ) -> None:
         """Say of a table what was said of another one, whose corrected copy it is.
 

@@ -24,7 +24,7 @@ from transduce.app.report.summary_types import RowLevel, RowRecord, Summary
 from transduce.app.report.whole_column import frame_to_paint
 from transduce.conformal.miscoverage import Miscoverage
 from transduce.core.answer import LevelAnswer, Regions
-from transduce.core.types import AnyArray, Array, Mask
+from transduce.core.types import AnyArray, Array, JsonObject, Mask
 from transduce.core.words import counted, percent
 from transduce.display import INSIDE, OUTSIDE, REGION, VALUE
 
@@ -483,7 +483,7 @@ def _draw_map(summary: Summary) -> Drawing | None:
         ax.set(xlabel="similar rows lie near each other", xticks=[], yticks=[])
         # The legend of dots and rings, above the map, would replace that of the colours.
         colours = ax.get_legend()
-        settings: dict[str, Any] = {"marker": "o", "ls": "", "ms": 5.0, "color": VALUE}
+        settings: JsonObject = {"marker": "o", "ls": "", "ms": 5.0, "color": VALUE}
         marks = [Line2D([], [], mew=0, **settings), Line2D([], [], mfc="none", **settings)]
         _legend_above(ax, handles=marks, labels=["filled", "known value"])
         if colours is not None:

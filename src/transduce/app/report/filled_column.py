@@ -17,7 +17,7 @@ from transduce.conformal import ClassShares, Exchangeability
 from transduce.conformal.miscoverage import Law
 from transduce.core.answer import STATUSES, Answer
 from transduce.core.guarantee import Guarantee
-from transduce.core.types import Array
+from transduce.core.types import Array, JsonObject
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class FilledColumn:
     row_names: Sequence[Any]  # what to call each row that is shown
     confidence: float  # level of the intervals or sets
     certainty: float  # of bounds for the whole column
-    options: dict[str, Any]  # as JSON holds them
+    options: JsonObject  # as JSON holds them
     again: str  # the command or code that does it again; "" if there is none
     columns: pd.DataFrame  # what was done to each column
     members: pd.DataFrame  # one line for each method

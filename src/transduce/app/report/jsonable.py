@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from transduce.app.tables.moments import Moments
-from transduce.core.types import AnyArray
+from transduce.core.types import AnyArray, JsonObject
 from transduce.core.words import LONGEST_MESSAGE, percent, shortened
 
 # What no page can show: control characters, halves of characters, and marks that turn the direction
@@ -68,7 +68,7 @@ def to_json(value: object) -> Any:
     return escape_text(value, LONGEST_MESSAGE)
 
 
-def records_of(frame: pd.DataFrame) -> list[dict[str, Any]]:
+def records_of(frame: pd.DataFrame) -> list[JsonObject]:
     """Return the lines of a frame as JSON can hold them."""
     return [to_json(line) for line in frame.to_dict("records")]
 

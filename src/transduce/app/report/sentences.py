@@ -24,6 +24,7 @@ from transduce.app.report.summary_types import Card, Tone
 from transduce.app.report.suspects import about_suspects, name_row
 from transduce.core.assumptions import CHANCE, DRAWN, ESTIMATE
 from transduce.core.findings import FALSE_ALARMS
+from transduce.core.types import JsonObject
 from transduce.core.words import counted, option, percent
 
 # Used as if observed, intervals of means, slopes and shares at 95 % held 35 to 71 %.
@@ -261,7 +262,7 @@ def _about_widths(line: dict[Any, Any], n_rows: int) -> str:
     return width
 
 
-def class_coverage(filled: FilledColumn) -> list[dict[str, Any]] | None:
+def class_coverage(filled: FilledColumn) -> list[JsonObject] | None:
     """Return how often sets hold each class where it is the true one, the rarest first."""
     if filled.class_coverage is None:
         return None

@@ -46,7 +46,7 @@ from transduce.conformal import Exchangeability, Miscoverage
 from transduce.core.checks import WrongTypeError
 from transduce.core.guarantee import CountBound, Guarantee
 from transduce.core.guarantee_sentences import level_sentences
-from transduce.core.types import Array
+from transduce.core.types import Array, JsonObject
 from transduce.core.words import quoted
 
 __all__ = ["NO_DATA", "Summary", "summarize", "summarize_later"]
@@ -174,7 +174,7 @@ def _make_context(
     )
 
 
-def _summarize_columns(filled: FilledColumn) -> list[dict[str, Any]]:
+def _summarize_columns(filled: FilledColumn) -> list[JsonObject]:
     """Return what was made of each column."""
     names = filled.columns["name"]
     lines = records_of(filled.columns)
@@ -208,8 +208,8 @@ def _summarize_levels(filled: FilledColumn) -> list[LevelSummary]:
 
 
 def summarize_later(
-    about: dict[str, Any], guarantees: dict[float, Guarantee], compared: Exchangeability
-) -> dict[str, Any]:
+    about: JsonObject, guarantees: dict[float, Guarantee], compared: Exchangeability
+) -> JsonObject:
     """Return what there is to say about later rows that were answered, for JSON."""
     guarantee, *others = guarantees.values()
     levels = []
@@ -325,7 +325,7 @@ def _summarize_test(test: Exchangeability | None) -> ExchangeabilitySummary | No
     }
 
 
-def _summarize_guarantee(guarantee: Guarantee) -> dict[str, Any]:
+def _summarize_guarantee(guarantee: Guarantee) -> JsonObject:
     """Return the guarantee, as data and in sentences.
 
     The verdict of the test stands by itself.
@@ -364,7 +364,7 @@ def _summarize_bound(bound: CountBound | None) -> BoundSummary | None:
     }
 
 
-def _summarize_members(members: pd.DataFrame) -> list[dict[str, Any]]:
+def _summarize_members(members: pd.DataFrame) -> list[JsonObject]:
     """Return one record for each method, the largest weight first."""
     ordered = members.sort_values("weight", ascending=False, kind="stable", na_position="last")
     names = [json_name(name).replace("_", " ") for name in ordered["name"]]
@@ -372,7 +372,7 @@ def _summarize_members(members: pd.DataFrame) -> list[dict[str, Any]]:
     return [line | {"name": name} for line, name in pairs]
 
 
-def _summarize_relevance(filled: FilledColumn) -> list[dict[str, Any]] | None:
+def _summarize_relevance(filled: FilledColumn) -> list[JsonObject] | None:
     """Return how much each column matters; None if no method says so."""
     if filled.relevance is None or not len(filled.relevance):
         return None
@@ -415,7 +415,7 @@ def _summarize_labelled(context: ReportContext) -> LabelledSummary | None:
     test = filled.exchangeability
     if not len(filled.answer):
         return None
-    columns: list[dict[str, Any]] = []
+    columns: list[JsonObject] = []
     if test is not None and test.verdict.p_value is not None:
         lines = test.features.head(MOST_COLUMNS).to_dict("index")
         columns = [{"name": json_name(name), **to_json(line)} for name, line in lines.items()]

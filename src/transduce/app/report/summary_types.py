@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Literal, NotRequired, TypedDict
 
+from transduce.core.types import JsonObject
+
 Tone = Literal["good", "fair", "bad"]
 
 
@@ -63,7 +65,7 @@ class NumberAnswers(TypedDict):
     decimals: int
     width_reduction: float | None  # of the median interval
     unit: str  # of widths, and of numbers that do not stand for dates
-    moments: dict[str, Any] | None
+    moments: JsonObject | None
 
 
 class ClassTally(TypedDict):
@@ -141,10 +143,10 @@ class OverlapSummary(TypedDict):
 class LabelledSummary(TypedDict):
     """What is known of which rows have a label."""
 
-    columns: list[dict[str, Any]]
+    columns: list[JsonObject]
     overlap: OverlapSummary | None
     drift: str | None
-    sensitivity: list[dict[str, Any]] | None
+    sensitivity: list[JsonObject] | None
     remedy: list[int]
     sentences: list[str]
 
@@ -154,7 +156,7 @@ class SharesSummary(TypedDict):
 
     given: bool
     confidence: float
-    classes: list[dict[str, Any]]
+    classes: list[JsonObject]
 
 
 class RejectionCurve(TypedDict):
@@ -239,19 +241,19 @@ class Summary(TypedDict):
     answers: NumberAnswers | ClassAnswers
     law: MiscoverageSummary | None
     exchangeability: ExchangeabilitySummary | None
-    guarantee: dict[str, Any]
+    guarantee: JsonObject
     levels: list[LevelSummary]  # besides the main one, lowest first
     levels_sentences: list[str]
     who_was_labelled: LabelledSummary | None
-    whole: dict[str, Any] | None  # estimates of the whole column
+    whole: JsonObject | None  # estimates of the whole column
     class_shares: SharesSummary | None
-    class_coverage: list[dict[str, Any]] | None
+    class_coverage: list[JsonObject] | None
     quality: NumberQuality | ClassQuality | None
-    members: list[dict[str, Any]]
-    relevance: list[dict[str, Any]] | None
+    members: list[JsonObject]
+    relevance: list[JsonObject] | None
     map: MapSummary | None
-    columns: list[dict[str, Any]]
-    options: dict[str, Any]
+    columns: list[JsonObject]
+    options: JsonObject
     versions: dict[str, str]
     question: str
     reply: list[str]

@@ -6,6 +6,7 @@ Its mean, or the shares of its classes, by groups.
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from transduce.app.estimating.answers import Answered
 from transduce.app.estimating.groups import read_groups
 from transduce.app.estimating.questions import Question, read_question
 from transduce.app.estimating.words import (
+    Line,
     first_sentence,
     lines_to_read,
     plan_sentence,
@@ -23,7 +25,7 @@ from transduce.app.estimating.words import (
 )
 from transduce.app.report.filled_column import FilledColumn
 from transduce.app.report.jsonable import escape_text, json_name, to_json
-from transduce.core.types import ColumnName
+from transduce.core.types import ColumnName, JsonObject
 from transduce.core.words import in_a_sentence
 
 LEVEL = 0.95
@@ -36,7 +38,7 @@ NUMBERS = (
 )
 
 
-def summarize_whole(filled: FilledColumn, by: ColumnName | None = None) -> dict[str, Any] | None:
+def summarize_whole(filled: FilledColumn, by: ColumnName | None = None) -> JsonObject | None:
     """Return estimates of the whole column, by groups too.
 
     None if nothing was filled, or nothing can be asked.
@@ -57,7 +59,7 @@ def summarize_whole(filled: FilledColumn, by: ColumnName | None = None) -> dict[
         tables = _ask_tables(column, by)
     except ValueError as error:
         return {"why": escape_text(in_a_sentence(error)), "tables": [], "next": ""}
-    answered = [answer for table in tables for answer in table["answered"]]
+    answered = [answer for table in tables for answer in table.answered]
     return {
         "why": "",
         "level": LEVEL,
@@ -70,7 +72,7 @@ def summarize_whole(filled: FilledColumn, by: ColumnName | None = None) -> dict[
     }
 
 
-def tables_by_column(filled: FilledColumn) -> list[dict[str, Any]]:
+def tables_by_column(filled: FilledColumn) -> list[JsonObject]:
     """Return the mean, or the share of a class, by every column with few groups, of some columns.
 
     Those of a page on which a person chooses a column. There are none where nothing can be asked.
@@ -82,7 +84,7 @@ def tables_by_column(filled: FilledColumn) -> list[dict[str, Any]]:
         _ask_tables(column, None)
     except ValueError:  # `summarize_whole` says why, such as labels below a limit
         return []
-    tables: list[dict[str, Any]] = []
+    tables: list[JsonObject] = []
     for name in list(column.frame.columns):
         if name == column.name or len(tables) == MOST_COLUMNS:
             continue
@@ -97,11 +99,40 @@ def tables_by_column(filled: FilledColumn) -> list[dict[str, Any]]:
     return tables
 
 
-def _ask_tables(column: PredictedColumn, by: ColumnName | None) -> list[dict[str, Any]]:
+@dataclass(frozen=True)
+class AnsweredTable:
+    """What was asked of the whole column, or of the groups of another one."""
+
+    by: ColumnName | None  # the column of the groups
+    answered: list[Answered]
+
+    @property
+    def is_share(self) -> bool:
+        """Whether shares of classes were asked for."""
+        return self.answered[0].question.what == "share"
+
+    def title(self, name: ColumnName) -> str:
+        """Return what was asked of a column, in words."""
+        if self.is_share and self.by is None:
+            return f"Share of each class of {name}"
+        question = self.answered[0].question.in_words(name)
+        question = f"{question[0].upper()}{question[1:]}"
+        if self.by is None:
+            return question
+        return f"{question}, by {self.by}"
+
+    def group_of(self, answer: Answered, line: Line) -> Any:
+        """Return what a line is about: a class where these are compared, else a group."""
+        if self.is_share and self.by is None:
+            return str(answer.question.of)
+        return line.group
+
+
+def _ask_tables(column: PredictedColumn, by: ColumnName | None) -> list[AnsweredTable]:
     """Return what is asked of the whole column, and of its groups."""
     estimate = "mean" if column.is_numeric else "share"
     overall = answer_questions(column, [read_question(estimate)], level=LEVEL)[:MOST_CLASSES]
-    tables: list[dict[str, Any]] = [{"by": None, "answered": overall}]
+    tables = [AnsweredTable(None, overall)]
     if column.shares is not None:
         return tables
     if by is None:
@@ -111,7 +142,8 @@ def _ask_tables(column: PredictedColumn, by: ColumnName | None) -> list[dict[str
     question = Question("mean", by=by)
     if not column.is_numeric:
         question = Question("share", of=_telling_class(overall), by=by)
-    return [*tables, {"by": by, "answered": answer_questions(column, [question], level=LEVEL)}]
+    by_group = answer_questions(column, [question], level=LEVEL)
+    return [*tables, AnsweredTable(by, by_group)]
 
 
 def _telling_class(overall: list[Answered]) -> Any:
@@ -124,44 +156,32 @@ def _telling_class(overall: list[Answered]) -> Any:
     return overall[0].question.of
 
 
-def _plain_table(column: PredictedColumn, table: dict[str, Any]) -> dict[str, Any]:
+def _plain_table(column: PredictedColumn, table: AnsweredTable) -> JsonObject:
     """Return one table as JSON can hold it: numbers, and as they are read."""
-    answered = table["answered"]
-    first = answered[0].question
     lines = []
-    for answer in answered:
-        for (name, numbers), shown in zip(
-            answer.frame.iterrows(),
-            lines_to_read(column, [answer]),
-            strict=True,
-        ):
-            group = shown.group
-            if table["by"] is None and first.what == "share":
-                group = str(answer.question.of)
+    for answer in table.answered:
+        lines_in_words = lines_to_read(column, [answer])
+        for (name, numbers), line in zip(answer.frame.iterrows(), lines_in_words, strict=True):
+            group = table.group_of(answer, line)
             lines.append(
                 {
                     "group": json_name(group) if group else "",
                     "name": json_name(name),
                     **{key: to_json(numbers[key]) for key in NUMBERS},
-                    "text": shown.estimate,
-                    "interval": shown.interval,
-                    "worth_text": shown.worth,
+                    "text": line.estimate,
+                    "interval": line.interval,
+                    "worth_text": line.worth,
                 }
             )
-    title = first.in_words(column.name)
-    if first.what == "share" and table["by"] is None:
-        title = f"share of each class of {column.name}"
-    if table["by"] is not None:
-        title = f"{title}, by {table['by']}"
     return {
-        "title": escape_text(f"{title[0].upper()}{title[1:]}"),
-        "by": None if table["by"] is None else json_name(table["by"]),
-        "is_share": first.what == "share",
+        "title": escape_text(table.title(column.name)),
+        "by": None if table.by is None else json_name(table.by),
+        "is_share": table.is_share,
         "lines": lines,
     }
 
 
-def frame_to_paint(table: dict[str, Any]) -> pd.DataFrame:
+def frame_to_paint(table: JsonObject) -> pd.DataFrame:
     """Return the lines of a table as a forest plot takes them."""
     frame = pd.DataFrame(table["lines"])
     numeric = pd.api.types.is_numeric_dtype(frame["estimate"])

@@ -15,6 +15,7 @@ from transduce.app.tables.encodings import decode
 from transduce.app.tables.formats import Format, Original, Table, plain_cell
 from transduce.app.tables.layout import AUTOMATIC, LayoutRequest
 from transduce.app.tables.whole_numbers import with_all_digits
+from transduce.core.types import JsonObject
 
 _BLANKS = re.compile(r"[ \t\r\n]*")  # between the entries of a JSON array
 _LISTS = re.compile(r"\s*\[\s*\[")
@@ -72,7 +73,7 @@ class _JsonFormat(Format):
         raise NotImplementedError
 
 
-def _frame_of(rows: list[dict[str, Any]]) -> pd.DataFrame:
+def _frame_of(rows: list[JsonObject]) -> pd.DataFrame:
     """Return objects as a table."""
     frame = pd.DataFrame(rows)
     names = frame.columns
@@ -125,7 +126,7 @@ class JsonLinesFormat(_JsonFormat):
             if table is not None:
                 return table
             return _frame_of([whole]), JsonObjects([text.strip()], JSON_LINES.name)
-        rows: list[dict[str, Any]] = []
+        rows: list[JsonObject] = []
         texts: list[str] = []
         for number, line in enumerate(text.split("\n"), start=1):
             if line.strip():
@@ -142,7 +143,7 @@ JSON = JsonArrayFormat()
 JSON_LINES = JsonLinesFormat()
 
 
-def _whole_object(text: str) -> dict[str, Any] | None:
+def _whole_object(text: str) -> JsonObject | None:
     """Return the one object that a text holds; None if it holds objects line by line."""
     lines = [line for line in text.splitlines() if line.strip()]
     try:
@@ -158,7 +159,7 @@ def _whole_object(text: str) -> dict[str, Any] | None:
     return whole if isinstance(whole, dict) else None
 
 
-def _table_in_object(text: str, whole: dict[str, Any]) -> tuple[pd.DataFrame, JsonObjects] | None:
+def _table_in_object(text: str, whole: JsonObject) -> tuple[pd.DataFrame, JsonObjects] | None:
     """Return the table in an object, as programs and servers write one; None if it is a row."""
     columns = whole.get("columns")
     data = whole.get("data")
@@ -213,7 +214,7 @@ def _arrays_in(
             place = _after_blanks(text, place + 1)
 
 
-def _table_of_objects(whole: dict[str, Any]) -> tuple[pd.DataFrame, JsonObjects] | None:
+def _table_of_objects(whole: JsonObject) -> tuple[pd.DataFrame, JsonObjects] | None:
     """Return a table whose columns, or whose rows, are objects by name."""
     inner = list(next(iter(whole.values())))
     if not inner or any(set(value) != set(inner) for value in whole.values()):
@@ -243,7 +244,7 @@ def _table_of_lists(text: str) -> tuple[pd.DataFrame, JsonObjects]:
     return _made_table([dict(zip(names, row, strict=True)) for row in rows])
 
 
-def _made_table(rows: list[dict[str, Any]]) -> tuple[pd.DataFrame, JsonObjects]:
+def _made_table(rows: list[JsonObject]) -> tuple[pd.DataFrame, JsonObjects]:
     """Return rows as a table whose new file holds an object a row."""
     if not rows:
         raise ValueError("is empty: there is no table in it")
@@ -260,7 +261,7 @@ class _RepeatedNameError(Exception):
         self.name = name
 
 
-def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _without_repeats(pairs: list[tuple[str, Any]]) -> JsonObject:
     """Return an object, or raise an error if a name occurs in it twice."""
     row = dict(pairs)
     if len(row) < len(pairs):
@@ -272,7 +273,7 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 _DECODER = json.JSONDecoder(object_pairs_hook=_without_repeats)
 
 
-def json_object(line: str, number: int) -> dict[str, Any]:
+def json_object(line: str, number: int) -> JsonObject:
     """Return the object in a line of JSON; a ValueError goes on from the name of the file."""
     try:
         row = _DECODER.decode(line)

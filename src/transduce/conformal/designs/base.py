@@ -22,7 +22,7 @@ from transduce.conformal.designs.weights import Grounds, Weights
 from transduce.conformal.designs.words import Card, Flag
 from transduce.core import assumptions, checks
 from transduce.core.records import changed_fields
-from transduce.core.types import AnyArray, Array, ColumnName, Mask
+from transduce.core.types import AnyArray, Array, ColumnName, Mask, OptionValues
 from transduce.core.words import OptionError
 
 if TYPE_CHECKING:
@@ -147,15 +147,15 @@ class Design:
         return cls(**cls.fields_of_flags(values))
 
     @classmethod
-    def fields_of_flags(cls, values: Mapping[str, Any]) -> dict[str, Any]:
+    def fields_of_flags(cls, values: Mapping[str, Any]) -> OptionValues:
         """Return the fields that flags of the command line set, each with its value."""
-        given: dict[str, Any] = {}
+        given: OptionValues = {}
         for flag in (*cls.flags, *COMMON_FLAGS):
             if flag.field and flag.name in values:
                 given[flag.field] = flag.read(values[flag.name])
         return given
 
-    def as_flags(self) -> dict[str, Any]:
+    def as_flags(self) -> OptionValues:
         """Return the flags of the command line that describe it.
 
         Flags at their defaults are left out.
@@ -167,8 +167,8 @@ class Design:
         return {**flags, **self._flags_of_fields(COMMON_FLAGS, changed)}
 
     @staticmethod
-    def _flags_of_fields(flags: Sequence[Flag], changed: Mapping[str, Any]) -> dict[str, Any]:
-        values: dict[str, Any] = {}
+    def _flags_of_fields(flags: Sequence[Flag], changed: Mapping[str, Any]) -> OptionValues:
+        values: OptionValues = {}
         for flag in flags:
             if flag.field in changed:
                 values[flag.name] = flag.write(changed[flag.field])
