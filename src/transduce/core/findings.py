@@ -137,12 +137,12 @@ class Limits:
 
     def __str__(self) -> str:
         places = [(self.below, "downwards", "below"), (self.above, "upwards", "above")]
-        said = [_OPEN.format(*place) for place in places if math.isfinite(place[0])]
+        sentences = [_OPEN.format(*place) for place in places if math.isfinite(place[0])]
         if self.number == 1:
             labels = "1 label is a detection limit."
         else:
             labels = f"{self.number:,} labels are detection limits."
-        return " ".join([labels, *said])
+        return " ".join([labels, *sentences])
 
 
 @dataclass(frozen=True)

@@ -161,33 +161,33 @@ def _how_many(guarantee: Guarantee) -> list[str]:
 
 def _wrong_sentence(guarantee: Guarantee, bound: CountBound) -> str:
     """Return a bound on the wrong predictions, or that there is none, in a sentence."""
-    what = "filled classes are wrong"
+    mistakes = "filled classes are wrong"
     if guarantee.about != "set":
-        what = f"filled values are off by more than {guarantee.tolerance:g}"
+        mistakes = f"filled values are off by more than {guarantee.tolerance:g}"
         if guarantee.limits:
-            what += ", where a limit stands for all values beyond it"
+            mistakes += ", where a limit stands for all values beyond it"
     if bound.tells and bound.changed:
         return (
-            f"{_certainly(bound, guarantee.hedged)} {what}: {bound.judged:,} in the fit that "
+            f"{_certainly(bound, guarantee.hedged)} {mistakes}: {bound.judged:,} in the fit that "
             f"leaves the calibration labels out, and the {bound.changed:,} at which the fit to "
             "all labels differs from it."
         )
     if bound.tells:
-        return f"{_certainly(bound, guarantee.hedged)} {what}."
+        return f"{_certainly(bound, guarantee.hedged)} {mistakes}."
     if bound.judged is not None and bound.judged_tells:
         judged = _certainly(replace(bound, at_most=bound.judged), guarantee.hedged)
         return (
-            f"{judged} {what.replace('filled', 'predicted')} in the fit that leaves the "
+            f"{judged} {mistakes.replace('filled', 'predicted')} in the fit that leaves the "
             "calibration labels out. The filled ones come from a fit to all labels: they are "
             f"usually better, but differ at {counted(bound.changed, 'row')}, for which nothing is "
             "guaranteed."
         )
     if bound.at_most < bound.of:
         return (
-            f"These labels give no useful bound on how many of the {bound.of:,} {what}: one "
+            f"These labels give no useful bound on how many of the {bound.of:,} {mistakes}: one "
             "prediction for all rows would have as good a bound."
         )
-    return f"These labels do not bound how many of the {bound.of:,} {what}."
+    return f"These labels do not bound how many of the {bound.of:,} {mistakes}."
 
 
 def _where_not(guarantee: Guarantee) -> list[str]:
@@ -234,10 +234,10 @@ def _exceptions(guarantee: Guarantee, region: str, everything: str) -> list[str]
             those = f"Categories {names} have"
         sentences.append(f"{those} too few calibration labels: there the {region} is {everything}.")
     if guarantee.n_unbounded:
-        such = "rows like them"
+        subject = "rows like them"
         if guarantee.n_unbounded == 1:
-            such = "rows like it"
-        why = f"{such} are labelled so rarely that no value can be ruled out there"
+            subject = "rows like it"
+        why = f"{subject} are labelled so rarely that no value can be ruled out there"
         sentences.append(
             f"At {counted(guarantee.n_unbounded, 'row')} the {region} is {everything}: {why}."
         )
@@ -268,14 +268,14 @@ def _outside_sentence(guarantee: Guarantee, truth: str, bound: CountBound) -> st
     if guarantee.about == "set":
         plural = "classes"
     start = _certainly(bound, guarantee.hedged)
-    said = f"{start} {truth.split()[0]} {plural} are outside their {guarantee.about}s"
+    sentence = f"{start} {truth.split()[0]} {plural} are outside their {guarantee.about}s"
     if bound.expected is None:
-        return f"{said}."
+        return f"{sentence}."
     if bound.expected < 1000:
         expected = f"{bound.expected:.3g}"
     else:
         expected = f"{bound.expected:,.0f}"
-    return f"{said}; at most {expected} are expected."
+    return f"{sentence}; at most {expected} are expected."
 
 
 def _condition_sentence(guarantee: Guarantee) -> list[str]:
