@@ -159,7 +159,7 @@ class Regions:
         label_of_piece = np.broadcast_to(labels, len(self))[row]
         holds = (ends[:, 0] <= label_of_piece) & (label_of_piece <= ends[:, 1])
         n_holding = np.bincount(row[holds], minlength=len(self))
-        return arrays.beside(n_holding > 0, self.pieces)
+        return arrays.asarray_like(n_holding > 0, self.pieces)
 
     def holding(self, values: Any) -> Regions:
         """Return the regions, each extended to its row's value (n,) if there is one.
@@ -182,7 +182,7 @@ class Regions:
         places = self.offsets[:-1][empty]
         pieces = np.insert(pieces, places, values[empty][:, None], axis=0)
         offsets = np.append(0, np.cumsum(self.n_pieces + empty))
-        return Regions(arrays.beside(pieces, self.pieces), offsets)
+        return Regions(arrays.asarray_like(pieces, self.pieces), offsets)
 
     def within(self, lower: float, upper: float) -> Regions:
         """Return the parts of every region between two numbers.
@@ -231,7 +231,7 @@ class Regions:
         hull = np.full((len(self), 2), np.nan)
         hull[not_empty, 0] = ends[first_piece, 0]
         hull[not_empty, 1] = ends[last_piece, 1]
-        return arrays.beside(hull, self.pieces)
+        return arrays.asarray_like(hull, self.pieces)
 
     def measure(self) -> Array:
         """Return the total length of each row's region, shape (n,); infinite where it has a ray."""
@@ -240,7 +240,7 @@ class Regions:
         zeros = np.zeros(len(ends))
         length = np.subtract(ends[:, 1], ends[:, 0], out=zeros, where=~alone)
         lengths = np.bincount(row, length, len(self)).astype(float)  # of no piece integers
-        return arrays.beside(lengths, self.pieces)
+        return arrays.asarray_like(lengths, self.pieces)
 
     def __repr__(self) -> str:
         n_shown = min(len(self), 6)

@@ -91,7 +91,7 @@ def to_numpy(array: DeviceArray) -> DeviceArray:
     return np.from_dlpack(array)
 
 
-def beside(values: Any, like: DeviceArray, dtype: Any = None) -> DeviceArray:
+def asarray_like(values: Any, like: DeviceArray, dtype: Any = None) -> DeviceArray:
     """Return values as an array of the library and on the device of another array."""
     xp = namespace(like)
     kind = None
@@ -118,14 +118,14 @@ def copy(array: DeviceArray) -> DeviceArray:
 
 def as_double(array: DeviceArray) -> DeviceArray:
     """Return an array in double precision, where it lives."""
-    return beside(array, array, "float64")
+    return asarray_like(array, array, "float64")
 
 
 def cast(values: Any, like: DeviceArray) -> DeviceArray:
     """Return values of numpy in the library, device and precision of another array."""
     if not is_foreign(like):
         return values.astype(like.dtype, copy=False)
-    return namespace(like).astype(beside(values, like), like.dtype)
+    return namespace(like).astype(asarray_like(values, like), like.dtype)
 
 
 def contiguous(array: DeviceArray) -> DeviceArray:
@@ -162,7 +162,7 @@ def pick(X: DeviceArray, mask: Any) -> DeviceArray:
         return X.take(_positions(mask), axis=0)
     if not is_foreign(X):
         return X[mask]
-    places = beside(_positions(mask).astype(np.int64), X)
+    places = asarray_like(_positions(mask).astype(np.int64), X)
     return namespace(X).take(X, places, axis=0)
 
 
@@ -185,14 +185,14 @@ def replaced(array: DeviceArray, mask: Any, values: Any) -> DeviceArray:
     place = np.where(mask, place_of_value, np.arange(n_rows))
     xp = namespace(array)
     all_rows = xp.concat([array, values], axis=0)
-    return xp.take(all_rows, beside(place, array), axis=0)
+    return xp.take(all_rows, asarray_like(place, array), axis=0)
 
 
 def pick_columns(X: DeviceArray, mask: Any) -> DeviceArray:
     """Return the columns of an array at a mask or at positions, both numpy's."""
     if not is_foreign(X):
         return X[:, mask]
-    places = beside(_positions(mask).astype(np.int64), X)
+    places = asarray_like(_positions(mask).astype(np.int64), X)
     return namespace(X).take(X, places, axis=1)
 
 

@@ -103,7 +103,7 @@ class PartlyLabelled:
         else:
             labelled = self.labelled[:, None]
         if arrays.is_foreign(values):
-            labels = arrays.beside(np.where(labelled, self.y, 0.0).astype(float), values)
+            labels = arrays.asarray_like(np.where(labelled, self.y, 0.0).astype(float), values)
             return arrays.replaced(labels, ~self.labelled, values)
         values = np.asarray(values)
         numbers = values.dtype.kind == "f"  # then all labels are; objects leave the type of y alone
@@ -182,7 +182,7 @@ def _like(source: Any, filled: AnyArray) -> Any:
     A series keeps its name, index and, if it can, its type.
     """
     if arrays.is_foreign(source) and filled.dtype.kind in "biuf":
-        return arrays.beside(filled, source)
+        return arrays.asarray_like(filled, source)
     if isinstance(source, pd.DataFrame) and filled.ndim == 1:
         return pd.DataFrame({source.columns[0]: _like(source.iloc[:, 0], filled)})
     if isinstance(source, pd.DataFrame):

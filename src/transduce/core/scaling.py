@@ -94,8 +94,8 @@ class Scaling:
         """Return the scaled rows; one column of zeros if every column was constant."""
         if not self.keep.any():
             return arrays.zeros((X.shape[0], 1), X)
-        mean = arrays.beside(self.mean, X)
-        scale = arrays.beside(self.scale, X)
+        mean = arrays.asarray_like(self.mean, X)
+        scale = arrays.asarray_like(self.scale, X)
         if self.keep.all():
             columns = X
         else:
@@ -162,7 +162,7 @@ def moments_without_far_rows(X: Rows, mean: Any, scale: Any) -> tuple[Any, Any]:
     new_mean[places] = list(means.values())
     new_scale = np.array(arrays.to_numpy(scale))
     new_scale[places] = list(scales.values())
-    return arrays.beside(new_mean, X), arrays.beside(new_scale, X)
+    return arrays.asarray_like(new_mean, X), arrays.asarray_like(new_scale, X)
 
 
 def _moments(X: Rows) -> tuple[Any, Any]:

@@ -71,7 +71,7 @@ def one_way(
         for row in map(int, alone):
             others = sample_without_replacement(n - 1, k, random_state=random)
             others = (others + (others >= row)).astype(np.int64)
-            ids[row, :] = arrays.beside(others, ids)
+            ids[row, :] = arrays.asarray_like(others, ids)
             weights[row, :] = 1.0
     total = xp.sum(weights, axis=1, keepdims=True)
     total = xp.where(total > 0.0, total, xp.ones_like(total))
@@ -111,7 +111,7 @@ def sum_by_group(values: DeviceArray, groups: DeviceArray, n: int) -> DeviceArra
         return arrays.zeros((n,), values).index_add_(0, groups, values)
     weights = arrays.to_numpy(values)
     totals = np.bincount(arrays.to_numpy(groups), weights=weights, minlength=n)
-    return arrays.beside(totals, values)
+    return arrays.asarray_like(totals, values)
 
 
 def group_bounds(groups: DeviceArray, n: int) -> AnyArray:
@@ -163,7 +163,7 @@ class SparseRows:
         """Return the product with a dense block (m, k)."""
         if arrays.library_of(block) == "torch":
             return self._matrix @ block
-        return arrays.beside(self._matrix @ arrays.to_numpy(block), block)
+        return arrays.asarray_like(self._matrix @ arrays.to_numpy(block), block)
 
     def combine(
         self, block: DeviceArray, scale: float, share: float, minus: DeviceArray
@@ -282,7 +282,7 @@ def _each_component(
     columns = xp.take(place, graph.matrix.indices)
     matrix = merged(rows * n + columns, graph.matrix.data, n)
     bounds = group_bounds(components, count)
-    entries = arrays.to_numpy(xp.take(matrix.indptr, arrays.beside(bounds, order)))
+    entries = arrays.to_numpy(xp.take(matrix.indptr, arrays.asarray_like(bounds, order)))
     ordered = xp.take(degrees, order)
     vectors = arrays.zeros((n, d), degrees)
     solved: list[tuple[Any, ...]] = []  # value, residual, owner and column of every eigenvector
@@ -352,7 +352,7 @@ def smallest_pairs(
     n_kept = whole_ties(values, d)
     values = values[:n_kept]
     vectors = vectors[:, :n_kept]
-    rest = vectors - (S @ vectors) - vectors * arrays.beside(values, vectors)
+    rest = vectors - (S @ vectors) - vectors * arrays.asarray_like(values, vectors)
     residuals = xp.sqrt(xp.sum(rest * rest, axis=0))
     return values, vectors, arrays.to_numpy(residuals)
 
@@ -402,7 +402,7 @@ def first_block(
         kind = getattr(torch, precision)
         return torch.randn((n, width), dtype=kind, device=like.device, generator=generator)
     numbers = np.random.default_rng(seed).standard_normal((n, width))
-    return arrays.beside(numbers, like, precision)
+    return arrays.asarray_like(numbers, like, precision)
 
 
 def leading_pairs(
@@ -567,10 +567,10 @@ def rayleigh_ritz(matrix: SparseRows, block: DeviceArray) -> Pairs:
         values, turn = scipy.linalg.eigh(mixed, with_itself)
     values = values[::-1].copy()
     leading_first = turn[:, ::-1].copy()
-    turn = xp.astype(arrays.beside(leading_first, block), block.dtype)
+    turn = xp.astype(arrays.asarray_like(leading_first, block), block.dtype)
     block = block @ turn
     image = image @ turn
-    rest = image - block * xp.astype(arrays.beside(values, block), block.dtype)
+    rest = image - block * xp.astype(arrays.asarray_like(values, block), block.dtype)
     lengths = xp.sqrt(xp.sum(rest * rest, axis=0))
     residuals = arrays.to_numpy(lengths).astype(float)
     return values, block, residuals
@@ -612,4 +612,4 @@ def smallest_by_group(values: DeviceArray, groups: DeviceArray, n: int) -> Devic
         return smallest.scatter_reduce(0, groups, values, "amin")
     host = arrays.to_numpy(smallest)
     np.minimum.at(host, arrays.to_numpy(groups), arrays.to_numpy(values))
-    return arrays.beside(host, values)
+    return arrays.asarray_like(host, values)

@@ -19,7 +19,7 @@ def with_ones(X: DeviceArray) -> DeviceArray:
 def cross_kernel(X: DeviceArray, Z: DeviceArray, relevance: Array) -> DeviceArray:
     """Return the kernel values of rows (n, d) and rows (k, d)."""
     xp = arrays.namespace(X)
-    scale = arrays.beside(relevance, X)
+    scale = arrays.asarray_like(relevance, X)
     left = X * scale
     right = left if X is Z else Z * scale
     # One product makes the exponent: 2 <x, z> - |x|^2 - |z|^2.

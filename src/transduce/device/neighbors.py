@@ -186,7 +186,7 @@ def _search_fused(
 
     n = rows.shape[0]
     chosen = np.sort(random.choice(n, min(N_SAMPLE, n), replace=False))
-    sample = arrays.beside(chosen, rows)
+    sample = arrays.asarray_like(chosen, rows)
     seed = int(random.randint(2**31 - 1))
     true = search_blocks(rows[sample], sample, rows, offsets, k)
     if approximate and n >= 4 * k:

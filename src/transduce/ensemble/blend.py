@@ -28,7 +28,7 @@ from transduce.model_selection.methods import (
 )
 from transduce.model_selection.problem import Problem, read_problem, read_table
 
-KINDS = {"classifier": "classification", "regressor": "regression"}
+TASKS_OF_KINDS = {"classifier": "classification", "regressor": "regression"}
 
 
 @dataclass(eq=False, repr=False)
@@ -248,8 +248,8 @@ class TransductiveBlend(Transducer, _BaseComposition):
             return self.task
         for _, member in self._named():
             kind = get_tags(member).estimator_type
-            if kind in KINDS:
-                return KINDS[kind]
+            if kind in TASKS_OF_KINDS:
+                return TASKS_OF_KINDS[kind]
         return None
 
     def _named(self) -> list[Any]:

@@ -206,7 +206,8 @@ class TransductiveSearchCV(GridSearchCV, Transducer):
             )
         return super().predict(X)
 
-    def score(self, X: Rows, y: Labels) -> float:  # type: ignore[override]  # as that of GridSearchCV
+    # As that of GridSearchCV: scikit-learn's own takes weights of rows.
+    def score(self, X: Rows, y: Labels) -> float:  # type: ignore[override]
         """Return the score of `predict` at the labelled rows.
 
         It is the score that chose the settings, or the estimator's own.

@@ -72,7 +72,7 @@ def main(folder: Path) -> None:
     from transduce.app.filling import fill
     from transduce.app.filling.options import Options
     from transduce.app.page.server import OpenServer
-    from transduce.app.page.workspace import Choices, Workspace, in_boxes
+    from transduce.app.page.workspace import Choices, Workspace, spell_for_page
     from transduce.core.words import option
 
     rng = np.random.default_rng(0)
@@ -118,7 +118,7 @@ def main(folder: Path) -> None:
         "command": options.as_command("table.csv", "y", "regression"),
         "read back": Options.of_json(json.loads(json.dumps(options.as_json()))) == options,
         "in python": option("label_odds"),
-        "on the page": in_boxes("label_odds", "odds"),
+        "on the page": spell_for_page("label_odds", "odds"),
         "by the page": choices.options().design == design,
         "cards": [card["title"] for card in OpenServer(Workspace(folder)).state()["ways"]],
         "refusal": refusal,

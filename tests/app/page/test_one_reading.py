@@ -12,7 +12,7 @@ from transduce.app.filling import fill
 from transduce.app.filling.sources import FrameSource
 from transduce.app.labelling.table import given_labels, read_label_table
 from transduce.app.page.preview import Preview
-from transduce.app.page.workspace import Choices, in_boxes
+from transduce.app.page.workspace import Choices, spell_for_page
 from transduce.app.report.jsonable import escape_text
 from transduce.app.tables import files
 from transduce.core.words import options_spelled
@@ -75,7 +75,7 @@ def labels_of(table, choices):
 def check_target(path, table, said):
     """Compare what the page says of the target with the labels that `fill` has, or with its refusal."""
     choices = Choices(target="c", way="chance", **said)
-    with options_spelled(in_boxes):
+    with options_spelled(spell_for_page):
         shown = Preview(path, choices).column("c", choices)
         labels, refusal = labels_of(table, choices)
     if labels is None:
@@ -91,7 +91,7 @@ def check_target(path, table, said):
 def check_features(path, said):
     """Compare what the page says of columns with what `fill` does to them, for another target."""
     choices = Choices(target="y", way="chance", **said)
-    with options_spelled(in_boxes):
+    with options_spelled(spell_for_page):
         preview = Preview(path, choices)
         shown = {one["name"]: one for one in preview.as_json(choices)["columns"]}
         result = fill(files.read(path), "y", method="ridge", **said)

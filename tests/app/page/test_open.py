@@ -40,13 +40,13 @@ from transduce.app.page.preview import AnswerRows, Preview, outlook
 from transduce.app.page.run import GivenLabels, Progress, Run, leave, work
 from transduce.app.page.server import OpenServer
 from transduce.app.page.workspace import (
-    BOXES,
     CARDS,
+    PAGE_CONTROLS,
     Choices,
     Saved,
     StaleError,
     Workspace,
-    in_boxes,
+    spell_for_page,
 )
 from transduce.app.tables import files
 
@@ -778,7 +778,7 @@ def test_what_to_do_is_said_in_words_of_the_page(tmp_path):
             "/open/fill", {"table": state["table"], "revision": state["revision"]}
         ).json()["error"]
     assert (
-        f"take them as empty with {BOXES['missing']}, or ask for classes with “Its values are classes”"
+        f"take them as empty with {PAGE_CONTROLS['missing']}, or ask for classes with “Its values are classes”"
         in said
     )
     assert not re.search(r"missing=|task=|--", said)
@@ -794,9 +794,9 @@ def test_every_option_that_is_named_has_its_place_on_the_page():
         path.read_text("utf-8") for path in static.iterdir() if path.suffix in (".js", ".html")
     )
     pages += "".join(card.title for card in CARDS.values())
-    for name, task in product(BOXES, ("classification", "regression")):
-        assert re.search(r"“(.*)”", in_boxes(name, task))[1] in pages
-    assert in_boxes("budget_seconds", 9) == "`--budget 9` on the command line"
+    for name, task in product(PAGE_CONTROLS, ("classification", "regression")):
+        assert re.search(r"“(.*)”", spell_for_page(name, task))[1] in pages
+    assert spell_for_page("budget_seconds", 9) == "`--budget 9` on the command line"
 
 
 # ------------------------------------------------------------------------------------------- labelling, and back

@@ -137,7 +137,7 @@ def test_a_new_format_is_filled_and_listed_on_the_page(tmp_path):
 
 
 def test_the_help_of_the_command_line_names_every_format():
-    sentence = app.KINDS.casefold()
+    sentence = app.FORMATS_SENTENCE.casefold()
     for table_format in files.FORMATS:
         assert table_format.name in sentence
 

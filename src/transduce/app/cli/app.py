@@ -27,8 +27,8 @@ from transduce.app.filling.options import (
     OWN_COLUMNS,
     PANELS,
     SHARE,
-    Kind,
     Option,
+    OptionType,
 )
 from transduce.core.types import OptionValues
 from transduce.core.words import flag, in_shell, options_spelled
@@ -88,8 +88,8 @@ def _row(name: str, value: int) -> None:
         raise ValueError(f"{name} takes the number of a row, 0 or more.")
 
 
-FILE = Kind(Path, "FILE")
-FLAG = Kind(bool)
+FILE = OptionType(Path, "FILE")
+FLAG = OptionType(bool)
 FILLED = (
     "Where to write the filled table; the ending of the name says the format, and - is standard "
     "output. A name that ends in /, or any name if the table is several files, is a folder. "
@@ -104,29 +104,31 @@ CLUSTER = (
     "local."
 )
 COMMAND_OPTIONS = {  # options of the commands, besides those of `fill` in Python
-    "sheet": Option("The sheet of an Excel file, by name or number.", COLUMNS, Kind(str, "SHEET")),
+    "sheet": Option(
+        "The sheet of an Excel file, by name or number.", COLUMNS, OptionType(str, "SHEET")
+    ),
     "header": Option(
         "The row of the file that holds the column names, counted from 1; 0 if there is none. "
         "By default it is detected.",
         COLUMNS,
-        Kind(int, "ROW", _row),
+        OptionType(int, "ROW", _row),
     ),
     "skip": Option(
-        "How many rows to skip above the column names.", COLUMNS, Kind(int, "NUMBER", _row)
+        "How many rows to skip above the column names.", COLUMNS, OptionType(int, "NUMBER", _row)
     ),
     "rows": Option(
         "The first and the last row of data in the file, such as 5:120. By default, totals and "
         "notes below the data are left out.",
         COLUMNS,
-        Kind(str, "FIRST:LAST"),
+        OptionType(str, "FIRST:LAST"),
     ),
     "decimal": Option(
         "The decimal sign of numbers such as 4,729, which may be 4.729 or 4729, where no other "
         "number of the table shows it.",
         COLUMNS,
-        Kind(str, "point|comma"),
+        OptionType(str, "point|comma"),
     ),
-    "out": Option(FILLED, OUTPUT, Kind(str, "FILE", _out_or_folder)),
+    "out": Option(FILLED, OUTPUT, OptionType(str, "FILE", _out_or_folder)),
     "report": Option("Write a report: one HTML file that you can send to others.", OUTPUT, FILE),
     "json": Option("Write the numbers and sentences as JSON.", OUTPUT, FILE),
     "save": Option(
@@ -137,17 +139,17 @@ COMMAND_OPTIONS = {  # options of the commands, besides those of `fill` in Pytho
         "'within 10' (off by no more than that), 'of yes' (a class) or 'correct', at a false "
         "discovery rate of 10 %. Some labels are held out for it.",
         ANSWER,
-        Kind(str, "WORDS"),
+        OptionType(str, "WORDS"),
     ),
     "plot": Option(
-        "Save a plot; the name ends in .png, .svg or .pdf.", OUTPUT, Kind(Path, "FILE", _plot)
+        "Save a plot; the name ends in .png, .svg or .pdf.", OUTPUT, OptionType(Path, "FILE", _plot)
     ),
     "quiet": Option("Show only results and errors, no progress and no notes.", OUTPUT, FLAG),
     "force": Option(
         "Replace existing files, and read a table even if it may not fit into memory.", OUTPUT, FLAG
     ),
-    "memory": Option(MEMORY, LARGE, Kind(str, "SIZE")),
-    "cluster": Option(CLUSTER, LARGE, Kind(str, "ADDRESS")),
+    "memory": Option(MEMORY, LARGE, OptionType(str, "SIZE")),
+    "cluster": Option(CLUSTER, LARGE, OptionType(str, "ADDRESS")),
 }
 PLACE = ("sheet", "header", "skip", "rows", "decimal")  # how the table's file is read
 CLI_OPTIONS = {**filling.OPTIONS, **filling.LABEL_FLAGS, **COMMAND_OPTIONS}
@@ -230,7 +232,7 @@ def _share_or_number(text: str) -> tuple[float, bool]:
     return (number / 100.0 if relative else number), relative
 
 
-def _checked(word: str, kind: Kind) -> Callable[[Any], Any] | None:
+def _checked(word: str, kind: OptionType) -> Callable[[Any], Any] | None:
     """Return what checks an option where it is read, so that a bad one is bad usage."""
     if kind.check is None or kind.choices or kind.type in (list, bool):
         return None
@@ -323,7 +325,7 @@ AT_MOST = (
     "wrong, such as 5%."
 )
 SEVERAL = "The column to fill. May be repeated."
-KINDS = (
+FORMATS_SENTENCE = (
     "CSV, TSV, Parquet, Feather, Excel, JSON or JSON lines, also compressed with gzip or zip; "
     ".xls, .xlsb, .ods, Stata, SPSS, SAS or SAS transport; or a table of SQLite or DuckDB, as "
     "file.db::table"
@@ -331,9 +333,10 @@ KINDS = (
 WRITTEN = (
     "Where to write the table; the ending of the name says the format, and - is standard output."
 )
-TableFile = Annotated[str, _table(f"{KINDS}; - for standard input.")]
+TableFile = Annotated[str, _table(f"{FORMATS_SENTENCE}; - for standard input.")]
 OutFile = Annotated[
-    str | None, _option("--out", "FILE", WRITTEN, callback=_checked("--out", Kind(str, check=_out)))
+    str | None,
+    _option("--out", "FILE", WRITTEN, callback=_checked("--out", OptionType(str, check=_out))),
 ]
 TargetOption = Annotated[
     str, _option("--target", "COLUMN", "The column to fill.", show_default=False)

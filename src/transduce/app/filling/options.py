@@ -144,14 +144,14 @@ HELP = {
         "column no longer holds; intervals by row are the same for every seed.",
     },
 }
-KINDS = {"regression": "numbers", "classification": "classes"}
+TASK_NOUNS = {"regression": "numbers", "classification": "classes"}
 OWN_COLUMNS = ("label_next", "suspect", "similar")  # questions that add a column of their name
 OF_ALL_ROWS = ("reject", *OWN_COLUMNS)  # questions to all rows at once
 NEED_ALL_ROWS = (*OF_ALL_ROWS, "device")  # what no fit to a sample of the rows can make use of
 
 
 @dataclass(frozen=True)
-class Kind:
+class OptionType:
     """A kind of value: its type, what help calls it, and how it is checked."""
 
     type: Any  # a list may be repeated on the command line
@@ -286,34 +286,34 @@ def _limits(name: str, value: Sequence[object]) -> None:
         raise ValueError(f"{option(name)} is a limit such as '<0.5' or '>100'; got {value!r}.")
 
 
-def _one_of(words: tuple[str, ...]) -> Kind:
-    return Kind(str, check=partial(checks.check_choice, choices=words), choices=words)
+def _one_of(words: tuple[str, ...]) -> OptionType:
+    return OptionType(str, check=partial(checks.check_choice, choices=words), choices=words)
 
 
-FLAG = Kind(bool, check=checks.check_flag)
+FLAG = OptionType(bool, check=checks.check_flag)
 FLAG_OF_CLASSES = replace(FLAG, task="classification")
-NUMBER = Kind(float, "NUMBER", checks.check_number, task="regression")
-AMOUNT = Kind(float, "AMOUNT", checks.check_positive, task="regression")
-SHARE = Kind(float, "SHARE", checks.check_share)
-LEVEL = Kind(float, "LEVEL", checks.check_share)
-LEVELS = Kind(str, "LEVEL[,LEVEL]", _levels, words="float or list of float")
-SECONDS = Kind(float, "SECONDS", checks.check_positive)
-FACTOR = Kind(float, "FACTOR", checks.check_factor)
-ROWS = Kind(int, "ROWS", partial(checks.check_whole, least=100))
-SEED = Kind(int, "SEED", partial(checks.check_whole, least=0, most=checks.LARGEST_SEED))
-JOBS = Kind(int, "N", lambda name, value: checks.check_jobs(value))
-COLUMN = Kind(str, "COLUMN")
-SOME_COLUMNS = Kind(list, "COLUMN", checks.check_list)
-PREDICTIONS = Kind(list, "COLUMN", _predictions, words="column or list of columns")
-VALUES = Kind(list, "VALUE")
-DEVICE = Kind(str, "NAME", _name)
-FOLDER = Kind(str, "FOLDER", _name)
-METHOD = Kind(str, "METHOD", lambda name, value: read_method(value))
+NUMBER = OptionType(float, "NUMBER", checks.check_number, task="regression")
+AMOUNT = OptionType(float, "AMOUNT", checks.check_positive, task="regression")
+SHARE = OptionType(float, "SHARE", checks.check_share)
+LEVEL = OptionType(float, "LEVEL", checks.check_share)
+LEVELS = OptionType(str, "LEVEL[,LEVEL]", _levels, words="float or list of float")
+SECONDS = OptionType(float, "SECONDS", checks.check_positive)
+FACTOR = OptionType(float, "FACTOR", checks.check_factor)
+ROWS = OptionType(int, "ROWS", partial(checks.check_whole, least=100))
+SEED = OptionType(int, "SEED", partial(checks.check_whole, least=0, most=checks.LARGEST_SEED))
+JOBS = OptionType(int, "N", lambda name, value: checks.check_jobs(value))
+COLUMN = OptionType(str, "COLUMN")
+SOME_COLUMNS = OptionType(list, "COLUMN", checks.check_list)
+PREDICTIONS = OptionType(list, "COLUMN", _predictions, words="column or list of columns")
+VALUES = OptionType(list, "VALUE")
+DEVICE = OptionType(str, "NAME", _name)
+FOLDER = OptionType(str, "FOLDER", _name)
+METHOD = OptionType(str, "METHOD", lambda name, value: read_method(value))
 METHOD = replace(METHOD, words="str, estimator or list of these")
-DESIGN = Kind(object, check=_design)
-LIMITS = Kind(list, "LIMIT", _limits, task="regression")
-SAME = Kind(list, "COLUMN,NAME,SPELLING", _same, words="list of lists of str")
-VIEWS = Kind(list, "COLUMNS", _views, task="classification", words="list of lists of columns")
+DESIGN = OptionType(object, check=_design)
+LIMITS = OptionType(list, "LIMIT", _limits, task="regression")
+SAME = OptionType(list, "COLUMN,NAME,SPELLING", _same, words="list of lists of str")
+VIEWS = OptionType(list, "COLUMNS", _views, task="classification", words="list of lists of columns")
 
 
 @dataclass(frozen=True)
@@ -322,7 +322,7 @@ class Option:
 
     help: str  # on the command line and in the docstring
     panel: str
-    kind: Kind
+    kind: OptionType
 
     def described(self, default: object) -> str:
         """Return type and default as a docstring says them."""
@@ -339,7 +339,7 @@ class Option:
         return f"{word}, default={default!r}"
 
 
-def _option(default: Any, kind: Kind) -> Any:
+def _option(default: Any, kind: OptionType) -> Any:
     """Return a field of `Options`."""
     usual: Any = {"default_factory": list} if default == [] else {"default": default}
     return field(metadata={"kind": kind}, **usual)
@@ -365,7 +365,7 @@ def _is_unset(name: str, value: object) -> bool:
     return isinstance(default, list) and isinstance(value, list) and not value
 
 
-def _described(kinds: Mapping[str, Kind]) -> dict[str, Option]:
+def _described(kinds: Mapping[str, OptionType]) -> dict[str, Option]:
     """Return options of some kinds, with what help says of them."""
     places = {name: (said, panel) for panel, texts in HELP.items() for name, said in texts.items()}
     return {name: Option(*places[name], kind) for name, kind in kinds.items()}
@@ -577,8 +577,8 @@ class Options:
         for name in self.changed():
             suits = OPTIONS[name].kind.task or target.task
             if suits != target.task:
-                here = KINDS[suits]
-                labels_are = KINDS[target.task]
+                here = TASK_NOUNS[suits]
+                labels_are = TASK_NOUNS[target.task]
                 raise OptionError(
                     f"{option(name)} is for {here}, and these labels are {labels_are}."
                 )
@@ -645,9 +645,9 @@ class Options:
                 good = ", ".join(
                     repr(other.name) for other in METHODS.values() if task in other.tasks
                 )
-                refusal = f"Method {method.name!r} fills {KINDS[method.tasks[0]]}"
+                refusal = f"Method {method.name!r} fills {TASK_NOUNS[method.tasks[0]]}"
                 raise OptionError(
-                    f"{refusal}, and these labels are {KINDS[task]}: choose one of {good}."
+                    f"{refusal}, and these labels are {TASK_NOUNS[task]}: choose one of {good}."
                 )
         with_graph = {"spectral-graph", "auto", "blend"}
         if self.views and not with_graph & {part for part in self.parts if isinstance(part, str)}:
@@ -895,7 +895,7 @@ OF_GUARANTEE = ("certainty", "tolerance")
 # ---- how the labels came about
 
 # The flags of the command line, which make a design.
-_KINDS = {
+_TYPES_OF_FLAGS = {
     "column": COLUMN,
     "columns": SOME_COLUMNS,
     "switch": FLAG,
@@ -903,16 +903,16 @@ _KINDS = {
 }
 
 
-def _kind_of_flag(flag: Flag) -> Kind:
+def _type_of_flag(flag: Flag) -> OptionType:
     """Return the kind of value that a flag of a design has."""
     if flag.kind == "choice":
         return _one_of(flag.choices)
     if flag.kind == "text":
-        return Kind(str, flag.metavar, lambda name, text: flag.read(text))
-    return _KINDS[flag.kind]
+        return OptionType(str, flag.metavar, lambda name, text: flag.read(text))
+    return _TYPES_OF_FLAGS[flag.kind]
 
 
-LABEL_FLAGS = _described({flag.name: _kind_of_flag(flag) for flag in all_flags().values()})
+LABEL_FLAGS = _described({flag.name: _type_of_flag(flag) for flag in all_flags().values()})
 LABEL_DEFAULTS = {flag.name: flag.default for flag in all_flags().values()}
 
 

@@ -24,7 +24,7 @@ from transduce.core.types import AnyArray
 
 Label = str | int | float | bool | None
 VERSION = 1
-KINDS = (
+EVENT_KINDS = (
     *("draw", "answer", "skip", "change", "undo", "mode", "wanted", "class", "freeze", "plan"),
     "check",  # of predictions made elsewhere
     "sample",  # of rows that are judged first
@@ -67,7 +67,7 @@ class Header:
 class Event:
     """One thing that happened."""
 
-    kind: str  # one of `KINDS`
+    kind: str  # one of `EVENT_KINDS`
     row: int = -1  # the row, counted from 0; -1 if it is about none
     label: Label = None  # the label given; the class for "wanted" and "class"
     mode: str = ""  # how the row came up: "find", "learn", "audit", "chosen"; the new mode; a goal
@@ -162,7 +162,7 @@ class Journal:
                 raise ValueError("it does not begin like a journal of this version")
             self.header = Header(**{item.name: line[item.name] for item in fields(Header)})
             return
-        if kind not in KINDS:
+        if kind not in EVENT_KINDS:
             raise ValueError(f"there is no event {kind!r}: it may come from a newer version")
         place = line.pop("place", None)
         if place is not None and place != len(self.events) + 1:

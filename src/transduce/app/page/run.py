@@ -27,7 +27,7 @@ from transduce.app.filling import FillResult, fill, fill_folder
 from transduce.app.labelling.journal import Label
 from transduce.app.labelling.sentences import about_labels_since
 from transduce.app.page.one_table import one_table
-from transduce.app.page.workspace import Choices, in_boxes
+from transduce.app.page.workspace import Choices, spell_for_page
 from transduce.app.report import render_html, render_json
 from transduce.app.report.jsonable import finite_or_none, json_name
 from transduce.app.report.rows import least_certain_first
@@ -285,7 +285,7 @@ def work(
     path = Path(job["path"])
     choices = Choices(**job["choices"])
     heard = show_progress(tell_stage, on_forecast=tell_forecast)
-    with heard, warnings.catch_warnings(), options_spelled(in_boxes):
+    with heard, warnings.catch_warnings(), options_spelled(spell_for_page):
         warnings.simplefilter("ignore")
         given = None
         again = ""

@@ -54,7 +54,7 @@ from transduce.app.page.workspace import (
     Choices,
     StaleError,
     Workspace,
-    in_boxes,
+    spell_for_page,
     way_of_picked,
 )
 from transduce.app.report.jsonable import escape_text
@@ -101,7 +101,7 @@ RAW_ROWS = 25  # of a file that are shown as they stand
 RAW_LETTERS = 40  # of each of their cells
 MOST_CLASSES = 200  # that are typed at once
 FIELDS = {"a short text": str, "a whole number": int, "a number": int | float | None}
-KINDS = {
+MEDIA_TYPES = {
     ".html": "text/html",
     ".js": "text/javascript",
     ".css": "text/css",
@@ -980,7 +980,7 @@ def _named_classes(body: Body) -> tuple[list[str], str]:
 def _reply(answer: Callable[[], Any], lock: Lock | None = None) -> Response:
     """Return what a function gives as JSON, or what it refuses as a sentence."""
     try:
-        with lock or nullcontext(), options_spelled(in_boxes):
+        with lock or nullcontext(), options_spelled(spell_for_page):
             return _json(answer())
     except EndedError as error:
         return _json({"ended": str(error)})
@@ -1023,7 +1023,7 @@ def _acting(under: str, actions: dict[str, Callable[[Body], Any]], lock: Lock) -
 def _static(name: str) -> Response:
     """Return a file of the page."""
     file = files("transduce.app.page").joinpath("static", name)
-    kind = KINDS.get(Path(name).suffix)
+    kind = MEDIA_TYPES.get(Path(name).suffix)
     if kind is None or "/" in name or "\\" in name or not file.is_file():
         return PlainTextResponse("There is no such page.", 404)
     return Response(file.read_bytes(), media_type=kind)

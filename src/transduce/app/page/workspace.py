@@ -17,7 +17,7 @@ from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 
-from transduce.app.filling.options import KINDS, OPTIONS, Options
+from transduce.app.filling.options import OPTIONS, TASK_NOUNS, Options
 from transduce.app.labelling.journal import is_journal
 from transduce.app.page import kept
 from transduce.app.tables import files
@@ -45,7 +45,7 @@ PICKED = ("value", "columns")  # what may have played a part where a person pick
 # What the page calls the options that it has a place for.
 _CLICK = "(click on the column)"
 _SECOND = "in the second step"
-BOXES = {
+PAGE_CONTROLS = {
     "missing": f"“means empty” {_CLICK}",
     "keep": f"“is a number” {_CLICK}",
     "same": f"“May mean the same” {_CLICK}",
@@ -70,14 +70,14 @@ BOXES = {
 }
 
 
-def in_boxes(name: str, value: object) -> str:
+def spell_for_page(name: str, value: object) -> str:
     """Return where the page sets an option.
 
     For those that it has no place for, the flag of the command line.
     """
     shell = f"`{in_shell(name, value)}` on the command line"
-    if name in BOXES:
-        return BOXES[name].format(KINDS.get(str(value), "…"))
+    if name in PAGE_CONTROLS:
+        return PAGE_CONTROLS[name].format(TASK_NOUNS.get(str(value), "…"))
     return shell
 
 

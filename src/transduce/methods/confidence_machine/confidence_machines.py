@@ -241,7 +241,7 @@ def explain(
 # ----------------------------------------------------------------------- what both estimators share
 
 
-class GivenKernel(NamedTuple):
+class PrecomputedKernel(NamedTuple):
     """A precomputed kernel, as it was given to `fit`."""
 
     n: int  # how many rows it has
@@ -249,7 +249,7 @@ class GivenKernel(NamedTuple):
     own_value: float | None  # the kernel value of every row with itself, if all share one
 
     @classmethod
-    def read(cls, K: Array, labelled: Mask) -> GivenKernel:
+    def read(cls, K: Array, labelled: Mask) -> PrecomputedKernel:
         """Read the matrix (n, n) of all rows."""
         checks.check_square(K)
         xp = arrays.namespace(K)
@@ -270,7 +270,7 @@ class FittedRows(NamedTuple):
     """All rows in the form that the machine takes."""
 
     rows: Array
-    form: Scaling | GivenKernel | None  # how the user's rows become the machine's
+    form: Scaling | PrecomputedKernel | None  # how the user's rows become the machine's
     estimated: list[str]  # what the features set
 
 
@@ -293,7 +293,7 @@ class MachineEstimator:
     settings_: tuple[Setting, ...] | None = field(init=False)
     width_: float | None = field(init=False)
     _machine: AnyMachine = field(init=False)
-    _form: Scaling | GivenKernel | None = field(init=False)
+    _form: Scaling | PrecomputedKernel | None = field(init=False)
 
     def _fit_machine(
         self, sample: PartlyLabelled, y_l: Array, labels: AnyArray
@@ -328,7 +328,7 @@ class MachineEstimator:
         """Return all rows as the machine takes them: kernel values, scaled, or as they are."""
         rows = sample.X
         if setting.kernel == "precomputed":
-            kernel = GivenKernel.read(rows, sample.labelled)
+            kernel = PrecomputedKernel.read(rows, sample.labelled)
             own_values = arrays.diagonal(rows)[:, None]
             values = arrays.namespace(rows).concat([rows, own_values], axis=1)
             return FittedRows(kernel.rows(values), kernel, [])
@@ -420,14 +420,14 @@ class MachineEstimator:
         if not hasattr(self, "answer_"):
             check_is_fitted(self)  # which takes its time, and says what to do
         form = self._form
-        if isinstance(form, GivenKernel):
+        if isinstance(form, PrecomputedKernel):
             return self._new_kernel_rows(X, form, own_value=own_value)
         rows = validation.read_rows(self, X, reset=False, device=True)
         if form is None:
             return rows
         return form.apply(rows)
 
-    def _new_kernel_rows(self, X: Rows, kernel: GivenKernel, *, own_value: bool) -> Array:
+    def _new_kernel_rows(self, X: Rows, kernel: PrecomputedKernel, *, own_value: bool) -> Array:
         """Return given kernel values of new rows; warn if those with themselves are assumed."""
         if own_value and kernel.own_value is not None and np.shape(X)[1:] == (kernel.n,):
             warnings.warn(
@@ -1025,7 +1025,7 @@ class RidgeConfidenceClassifier(MachineEstimator, ClassTransducer):
         if np.any(ranks == 0) and p.shape[0]:
             self._warn_of_few_labels(confidence, sizes)
         # p > 1 - confidence, in whole numbers: p (n + 1) > rank.
-        return p * arrays.beside(sizes + 1.0, p) > arrays.beside(ranks + 0.5, p)
+        return p * arrays.asarray_like(sizes + 1.0, p) > arrays.asarray_like(ranks + 0.5, p)
 
     def _warn_of_few_labels(self, confidence: float, sizes: AnyArray) -> None:
         """Warn that the labels, of the rarest class or in all, are too few for the level."""
@@ -1078,7 +1078,7 @@ class RidgeConfidenceClassifier(MachineEstimator, ClassTransducer):
         """
         rows = self._new_rows(X)
         answers = self._judge(rows, np.ones(rows.shape[0]))
-        return arrays.beside(self._probabilities.of(answers.log_p_values), answers.p_values)
+        return arrays.asarray_like(self._probabilities.of(answers.log_p_values), answers.p_values)
 
     def p_values(self, X: Rows, *, smooth: bool = False, random_state: Seed = None) -> Array:
         """Return the p-value of every class.

@@ -70,7 +70,7 @@ class Machine:
         max_bytes: float = 5e8,
     ) -> Machine:
         """Fit labelled rows in the cheaper form: primal for a linear kernel with ``d < l``."""
-        y = arrays.beside(y, rows, "float64")
+        y = arrays.asarray_like(y, rows, "float64")
         fit: DualRidge | PrimalRidge
         X_l = None
         if kernel.name == "linear" and rows.shape[1] < rows.shape[0]:
@@ -151,14 +151,14 @@ class Machine:
 
     def label_p_values(self, rows: Array, labels: Array, tau: Array) -> Array:
         """Return the p-value of a label for each row, (m,); ties count with weight `tau` (m,)."""
-        labels = arrays.beside(labels, rows)
+        labels = arrays.asarray_like(labels, rows)
         above = arrays.zeros((rows.shape[0],), rows)
         tied = arrays.zeros((rows.shape[0],), rows)
         for lines in self.lines(rows, self.fit.residuals):
             counts = self.solver.count(lines, labels, self.fit.slack)
             above[lines.place] = counts.above
             tied[lines.place] = counts.tied
-        return p_values(above, tied, self.n_labelled, arrays.beside(tau, rows))
+        return p_values(above, tied, self.n_labelled, arrays.asarray_like(tau, rows))
 
     def class_p_values(self, rows: Array, codes: AnyArray, tau: Array) -> ClassPValues:
         """Return the p-values of every class at rows; codes (l,), ties count with weight `tau`."""
@@ -175,8 +175,8 @@ class Machine:
             above_within[lines.place, :] = counts.within[0]
             tied_within[lines.place, :] = counts.within[1]
             scores[lines.place, :] = lines.prediction
-        class_sizes = arrays.beside(np.bincount(codes), rows, "float64")
-        tau = arrays.beside(tau[:, None], rows)
+        class_sizes = arrays.asarray_like(np.bincount(codes), rows, "float64")
+        tau = arrays.asarray_like(tau[:, None], rows)
         overall = p_values(above, tied, len(codes), tau)
         within = p_values(above_within, tied_within, class_sizes, tau)
         return ClassPValues(overall, within, scores)
@@ -185,7 +185,7 @@ class Machine:
         """Return the residual of each labelled row in the column of its class, (l,)."""
         residuals = self.fit.residuals
         xp = arrays.namespace(residuals)
-        is_class = arrays.beside(codes[:, None] == np.arange(residuals.shape[1]), residuals)
+        is_class = arrays.asarray_like(codes[:, None] == np.arange(residuals.shape[1]), residuals)
         return xp.sum(xp.where(is_class, residuals, xp.zeros_like(residuals)), axis=1)
 
     def chunks(self, n: int, width: int) -> list[slice]:
@@ -261,7 +261,7 @@ def find_regions(
 ) -> Regions:
     """Return the regions of rows: by the window where it decides, else by selection or sweep."""
     if rank == 0 or rows.shape[0] == 0:
-        line = arrays.beside(np.array([-np.inf, np.inf]), rows)
+        line = arrays.asarray_like(np.array([-np.inf, np.inf]), rows)
         return Regions.from_intervals(arrays.zeros((rows.shape[0], 2), rows) + line)
     if not machine.solver.has_window:
         return _regions_by_lines(machine, rows, rank=rank, side=side)

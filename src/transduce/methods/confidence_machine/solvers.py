@@ -173,7 +173,7 @@ class DeviceSolver:
     def count_by_class(self, lines: RowLines, codes: AnyArray, slack: float) -> ClassCounts:
         """Return arrays (m, c)."""
         n_classes = lines.prediction.shape[1]
-        members = arrays.beside(codes[:, None] == np.arange(n_classes), lines.rho)
+        members = arrays.asarray_like(codes[:, None] == np.arange(n_classes), lines.rho)
         overall, within = device_lines.counts_by_class(
             lines.rho, lines.beta, members, lines.prediction, slack
         )

@@ -105,7 +105,7 @@ def arrange_rows(features: Features, labelled: Mask, y_l: Array, max_matched: in
     """Put labelled and unlabelled rows in order, and thin the latter at even steps."""
     rows = features.rows
     xp = arrays.namespace(rows)
-    labels = arrays.beside(y_l, rows)
+    labels = arrays.asarray_like(y_l, rows)
     keys_l = arrays.pick(features.keys, labelled)
     with_labels = xp.concat([keys_l, labels[:, None]], axis=1)
     order = arrays.to_numpy(arrays.lexsort(with_labels))

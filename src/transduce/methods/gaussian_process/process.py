@@ -143,8 +143,8 @@ def match_moments(
         penalty = 0.0
     return Match(
         theta=theta,
-        mean=p.vectors @ arrays.beside(mean, p.vectors),
-        root=p.vectors * arrays.beside(np.sqrt(variances), p.vectors),
+        mean=p.vectors @ arrays.asarray_like(mean, p.vectors),
+        root=p.vectors * arrays.asarray_like(np.sqrt(variances), p.vectors),
         log_determinant=float(np.log(variances).sum()),
         divergence=divergence,
         penalty=penalty,

@@ -96,7 +96,7 @@ def answers_in_folds(
         shown = np.sort(place[visible])
         mean, spread = label_moments(labels[shown])
         X_v = arrays.pick(X_l, shown)
-        y_v = arrays.beside((labels[shown] - mean) / spread, X_l)
+        y_v = arrays.asarray_like((labels[shown] - mean) / spread, X_l)
         parameters = chosen.best.log_parameters
         if n_labelled <= MOST_DESCENDED:
             rows = arrays.namespace(X_l).concat([X_v, X_rest])

@@ -167,7 +167,7 @@ class RidgeSpectrum(NamedTuple):
 
     def residuals(self, ridge: float) -> tuple[Array, Array]:
         """Return the residuals ``C y`` (l, c), and the denominators ``diag(C)`` (l,)."""
-        ridges = arrays.beside(np.array([ridge]), self.vectors)
+        ridges = arrays.asarray_like(np.array([ridge]), self.vectors)
         keep, denominators = self._shrinkage(ridges)
         inside = self.vectors @ (keep[:, :1] * self.projected)
         if self.is_square:
@@ -180,7 +180,7 @@ class RidgeSpectrum(NamedTuple):
         The mean of ``((C y)_t / C_tt)^2`` over rows t; infinite where it is not to be trusted.
         """
         xp = arrays.namespace(self.vectors)
-        ridges = arrays.beside(ridges, self.vectors)
+        ridges = arrays.asarray_like(ridges, self.vectors)
         keep, denominators = self._shrinkage(ridges)
         outside = self.labels - self.vectors @ self.projected
         total = xp.zeros_like(ridges)
@@ -420,7 +420,7 @@ def complete(
     are `start`.
     """
     xp = arrays.namespace(y)
-    is_unlabelled = arrays.beside(unlabelled, y)[:, None]
+    is_unlabelled = arrays.asarray_like(unlabelled, y)[:, None]
     labels = xp.where(is_unlabelled, xp.zeros_like(y), y)
     answers = start
     solver: SolverReport = {"solver": "none needed"}
@@ -757,7 +757,7 @@ class DesignSystem:
         """
         w = self.denominators**-2
         xp = arrays.namespace(w)
-        is_unlabelled = arrays.beside(unlabelled, w)
+        is_unlabelled = arrays.asarray_like(unlabelled, w)
         delta = xp.where(is_unlabelled, w + tether, xp.ones_like(w))
         inverse_delta = xp.where(is_unlabelled, 1.0 / delta, xp.zeros_like(w))
         p = self.half.p

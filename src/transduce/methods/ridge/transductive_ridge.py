@@ -252,7 +252,7 @@ class Basis:
         # Sorted, so that the choice depends on the rows but not on their order.
         distinct, counts = arrays.counted_rows(rows)
         if n_wanted >= distinct.shape[0]:
-            counts = arrays.beside(counts, rows, "float64")
+            counts = arrays.asarray_like(counts, rows, "float64")
             return cls(kernel, distinct, at_all_rows=False, at_labelled=True, counts=counts)
         random = check_random_state(settings.random_state)
         centres = _draw_centres(arrays.pick(rows, labelled), distinct, n_wanted, random)
@@ -317,7 +317,9 @@ class Basis:
         if not self.at_labelled:
             return self
         distinct, counts = arrays.counted_rows(rows_l)
-        return replace(self, centres=distinct, counts=arrays.beside(counts, rows_l, "float64"))
+        return replace(
+            self, centres=distinct, counts=arrays.asarray_like(counts, rows_l, "float64")
+        )
 
     def spectrum(
         self,
@@ -469,7 +471,7 @@ class InductiveProblem:
     ) -> InductiveProblem:
         """Pick the labelled rows, or of very many some at even steps of their order."""
         rows_l = basis.pick(rows, labelled)
-        y_l = arrays.beside(y_l, rows)
+        y_l = arrays.asarray_like(y_l, rows)
         width = _first_width(rows_l, settings)
         if settings.kernel != "precomputed" and rows_l.shape[0] > MOST_CHOOSING:
             lines = arrays.namespace(rows).concat([rows_l, y_l], axis=1)
@@ -582,7 +584,7 @@ class LabelColumns:
 
     def restore(self, scaled: Array) -> Array:
         """Return columns of scaled labels in the units and the shape of the labels."""
-        mean = arrays.beside(np.asarray(self.mean), scaled)
+        mean = arrays.asarray_like(np.asarray(self.mean), scaled)
         return self._in_shape(self._in_units(scaled) + mean)
 
     def restore_differences(self, scaled: Array) -> Array:
@@ -590,7 +592,7 @@ class LabelColumns:
         return self._in_shape(self._in_units(scaled))
 
     def _in_units(self, scaled: Array) -> Array:
-        return scaled * arrays.beside(np.asarray(self.spread), scaled)
+        return scaled * arrays.asarray_like(np.asarray(self.spread), scaled)
 
     def _in_shape(self, columns: Array) -> Array:
         if self.values.ndim == 1:
@@ -664,7 +666,7 @@ class FittedRidge:
             ridge = choice.ridge
         step = InductiveStep.of(basis, rows, ridge, shown, self.settings)
         predicted = np.full(y.shape, np.nan)
-        centred = arrays.beside(y - mean, rows)
+        centred = arrays.asarray_like(y - mean, rows)
         predicted[~shown] = arrays.to_numpy(step.answers(centred)) + mean
         return self.labels.restore(predicted[hidden])
 
@@ -692,7 +694,7 @@ def _fit_rows(
     basis = basis.with_width(choice.width)
     y = np.zeros((rows.shape[0], y_l.shape[1]))
     y[labelled] = y_l
-    y = arrays.beside(y, rows)
+    y = arrays.asarray_like(y, rows)
     inner_basis, inner_rows = basis.with_kernel_matrix(rows)
     regression = Regression.of(inner_basis, inner_rows, choice.ridge, settings)
     step = InductiveStep.of(inner_basis, inner_rows, choice.ridge, labelled, settings)

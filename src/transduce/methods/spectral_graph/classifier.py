@@ -281,7 +281,7 @@ class SpectralGraphTransducer(ClassTransducer):
         check_is_fitted(self)
         rows = validation.read_rows(self, X, reset=False, sparse=True, device=True)
         scores = self._fitted.extend(rows)
-        margins = scores - arrays.beside(self._fitted.cut.thresholds, scores)
+        margins = scores - arrays.asarray_like(self._fitted.cut.thresholds, scores)
         return _without_single_column(margins)
 
     def predict_proba(self, X: Rows) -> Array:
@@ -295,7 +295,7 @@ class SpectralGraphTransducer(ClassTransducer):
         margins = self.decision_function(X)
         columns = both_sides(arrays.to_numpy(margins).reshape(margins.shape[0], -1))
         shares = softmax(self._fitted.temperature * columns, axis=1)
-        return arrays.beside(shares, margins)
+        return arrays.asarray_like(shares, margins)
 
     def predict(self, X: Rows) -> AnyArray:
         """Return the class (m,) at new rows by the scores of their neighbours."""
@@ -440,7 +440,7 @@ def answer_of(
 ) -> tuple[Answer, Any]:
     """Return the answer at the unlabelled rows, and the completed labels."""
     unlabelled = sample.unlabelled
-    thresholds = arrays.beside(cut.thresholds, cut.scores)
+    thresholds = arrays.asarray_like(cut.thresholds, cut.scores)
     margins = arrays.pick(cut.scores, unlabelled) - thresholds
     best, tied = _winners(margins)
     if cut.open.any():

@@ -146,7 +146,7 @@ class CutBasis:
         """Return which rows lie in components (count,) that are marked."""
         spectrum = self._spectrum
         xp = arrays.namespace(spectrum.degrees)
-        marks = arrays.beside(in_part, spectrum.degrees)
+        marks = arrays.asarray_like(in_part, spectrum.degrees)
         return arrays.to_numpy(xp.take(marks, spectrum.components))
 
     def _entries(self, rows: AnyArray, row_parts: AnyArray) -> Array:
@@ -158,9 +158,9 @@ class CutBasis:
         entries = arrays.as_double(columns)
         # An eigenvector of one component is 0 on the others.
         belongs = row_parts[:, None] == spectrum.owners[self._chosen]
-        entries = xp.where(arrays.beside(belongs, entries), entries, xp.zeros_like(entries))
-        turn = arrays.beside(self._turn[np.searchsorted(self._parts, row_parts)], entries)
-        positions = arrays.beside(rows.astype(np.int64), spectrum.components)
+        entries = xp.where(arrays.asarray_like(belongs, entries), entries, xp.zeros_like(entries))
+        turn = arrays.asarray_like(self._turn[np.searchsorted(self._parts, row_parts)], entries)
+        positions = arrays.asarray_like(rows.astype(np.int64), spectrum.components)
         return xp.concat([self._null(positions) * turn, entries], axis=1)
 
     def _null(self, rows: Array) -> Array:
@@ -186,7 +186,7 @@ class CutBasis:
         coefficients = arrays.cast(coefficients, V)
         if spectrum.count == 1:
             return arrays.as_double(V @ coefficients[0, ...])
-        constants = arrays.beside(self._turn @ W[:n_null], V)
+        constants = arrays.asarray_like(self._turn @ W[:n_null], V)
         return self._expand_parts(coefficients, constants, n_null)
 
     def _expand_parts(self, coefficients: Array, constants: Array, n_null: int) -> Array:
@@ -313,10 +313,10 @@ def cut_graph(
 
 def _fit_labels(basis: CutBasis, target: Array, cost: Array) -> tuple[Sphere, float]:
     """Return the minimum for one class, of targets and costs (l,), and its objective."""
-    weighted = basis.V_l * arrays.beside(cost, basis.V_l)[:, None]
+    weighted = basis.V_l * arrays.asarray_like(cost, basis.V_l)[:, None]
     G = arrays.to_numpy(basis.V_l.T @ weighted)
     G[np.diag_indices_from(G)] += basis.penalties
-    b = arrays.to_numpy(weighted.T @ arrays.beside(target, basis.V_l))
+    b = arrays.to_numpy(weighted.T @ arrays.asarray_like(target, basis.V_l))
     minimum = minimise_on_sphere(G, b, float(basis.n))
     w = minimum.w
     return minimum, w @ G @ w - 2.0 * b @ w + target @ (cost * target)
