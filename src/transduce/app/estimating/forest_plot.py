@@ -32,7 +32,12 @@ def panel_height(n_lines: int) -> float:
 
 
 def paint_forest(
-    ax: Any, frame: pd.DataFrame, label: str, *, is_share: bool = False, legend: bool = True
+    ax: Any,
+    frame: pd.DataFrame,
+    label: str,
+    *,
+    is_share: bool = False,
+    legend: bool = True,
 ) -> None:
     """Draw the estimates of one question on axes, the first on top.
 
@@ -76,7 +81,11 @@ def paint_forest(
         ax.spines[side].set_visible(False)
     if legend:
         ax.legend(
-            frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, fontsize=8.0
+            frameon=False,
+            loc="lower center",
+            bbox_to_anchor=(0.5, 1.0),
+            ncols=2,
+            fontsize=8.0,
         )
 
 
@@ -93,7 +102,12 @@ def _numbers(column: pd.Series, factor: float) -> Array:
 
 
 def _paint_bars(
-    ax: Any, places: Array, ends: list[Array], color: str, width: float, label: str
+    ax: Any,
+    places: Array,
+    ends: list[Array],
+    color: str,
+    width: float,
+    label: str,
 ) -> None:
     """Draw intervals as bars; one without an end as an arrow."""
     lower, upper = ends

@@ -47,13 +47,13 @@ def lines_to_read(column: PredictedColumn, answered: Sequence[Answered]) -> list
     lines = []
     for answer in answered:
         is_share = answer.question.what == "share"
-        what = answer.question.in_words(column.name)
+        asked = answer.question.in_words(column.name)
         for name, line in answer.frame.iterrows():
             write = _writer(line, is_share)
             group = "" if name == ALL else str(name)
             lines.append(
                 Line(
-                    what=what,
+                    what=asked,
                     group=group,
                     estimate=write(line["estimate"]),
                     interval=_interval(write, line["lower"], line["upper"]),
@@ -147,15 +147,15 @@ def sentences_about(
     frames = [answer.frame for answer in answered]
     kinds = {kind for frame in frames for kind in frame["kind"]}
     n_lines = sum(len(frame) for frame in frames)
-    said = [_level_sentence(level, joint, n_lines, can_ask)]
+    sentences = [_level_sentence(level, joint, n_lines, can_ask)]
     if kinds - {"none"}:
         assumes = "It assumes" if n_lines == 1 else "They assume"
-        said.append(f"{assumes} that {column.assumption}.")
+        sentences.append(f"{assumes} that {column.assumption}.")
     how_to_read = HOW_TO_READ
     if column.has_exact_shares:
         how_to_read = HOW_TO_READ | {"exact": EXACT_WITH_PREDICTIONS}
     words = "; ".join(how_to_read[kind] for kind in how_to_read if kind in kinds)
-    said.append(f"{words[0].upper()}{words[1:]}.")
+    sentences.append(f"{words[0].upper()}{words[1:]}.")
     gains = [
         line["worth"] / line["n_labels"]
         for frame in frames
@@ -163,16 +163,16 @@ def sentences_about(
         if line["kind"] == "approximate" and line["n_labels"] and np.isfinite(line["worth"])
     ]
     if gains and np.median(gains) >= 1.1:
-        said.append(
+        sentences.append(
             f"Labels and predictions together are worth {np.median(gains):.1f} times the labels "
             "alone (column “worth”)."
         )
     if column.beyond:
-        said.append(
+        sentences.append(
             f"{counted(column.beyond, 'unlabelled row is', 'unlabelled rows are')} unlike every "
             "labelled one: there the estimates rest on predictions alone."
         )
-    return [*said, *_notes(column, answered)]
+    return [*sentences, *_notes(column, answered)]
 
 
 def _level_sentence(level: float, joint: bool, n_lines: int, can_ask: bool) -> str:
@@ -199,27 +199,27 @@ def _notes(column: PredictedColumn, answered: Sequence[Answered]) -> list[str]:
         if line.note:
             by_what = by_note.setdefault(line.note, {})
             by_what.setdefault(line.what, []).append(line.group)
-    said = []
+    sentences = []
     for note, by_what in by_note.items():
         places = []
         for what, groups in by_what.items():
             named = ", ".join(dict.fromkeys(filter(None, groups[:MOST_NAMED])))
             is_plain = len(answered) == 1 and named
             places.append(named if is_plain else " – ".join(filter(None, [what, named])))
-        said.append(f"{'; '.join(places)}: {note}")
-    return said
+        sentences.append(f"{'; '.join(places)}: {note}")
+    return sentences
 
 
 def first_sentence(column: PredictedColumn, answered: Sequence[Answered]) -> str:
     """Return the first estimate in a sentence; that nothing can be said, if so."""
     line = lines_to_read(column, answered)[0]
     level = percent(answered[0].level)
-    what = f"{line.what[0].upper()}{line.what[1:]}"
+    subject = f"{line.what[0].upper()}{line.what[1:]}"
     rows = counted(column.n_rows, "row")
     if line.kind == "none":
-        return f"{what}: nothing can be promised. {line.note}"
+        return f"{subject}: nothing can be promised. {line.note}"
     ends = line.interval.replace(" to ", " and ")
-    return f"{what} over all {rows}, filled or not: {line.estimate}, between {ends} at {level}."
+    return f"{subject} over all {rows}, filled or not: {line.estimate}, between {ends} at {level}."
 
 
 def plan_sentence(column: PredictedColumn, answered: Sequence[Answered]) -> str:
@@ -231,18 +231,18 @@ def plan_sentence(column: PredictedColumn, answered: Sequence[Answered]) -> str:
     of_groups: dict[tuple[Any, str], list[str]] = {}
     for answer in answered:
         question = answer.question
-        what = question.in_words(column.name)
+        subject = question.in_words(column.name)
         more = labels_to_add(answer)
         if not more:
             continue
         if question.by is not None and question.what in OF_EACH_GROUP:
-            of_groups.setdefault((question.by, _named_numbers(more)), []).append(what)
+            of_groups.setdefault((question.by, _named_numbers(more)), []).append(subject)
         elif not of_all_rows:
             # Of a regression the first coefficient is the constant, which nobody asks for.
             name = list(more)[-1] if question.what == "regression" else next(iter(more))
             where = "" if name == ALL else f" ({name})"
             of_all_rows = (
-                f"To halve the width of the interval around the {what}{where}, label about "
+                f"To halve the width of the interval around the {subject}{where}, label about "
                 f"{counted(more[name], 'more row')}, drawn at random."
             )
     sentences = [of_all_rows] if of_all_rows else []

@@ -318,7 +318,9 @@ class Basis:
             return self
         distinct, counts = arrays.counted_rows(rows_l)
         return replace(
-            self, centres=distinct, counts=arrays.asarray_like(counts, rows_l, "float64")
+            self,
+            centres=distinct,
+            counts=arrays.asarray_like(counts, rows_l, "float64"),
         )
 
     def spectrum(
