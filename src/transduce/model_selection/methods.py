@@ -298,6 +298,16 @@ def _forest_seconds(case: Case) -> float:
     return 0.05 + 4e-4 * min(case.n_labels, DRAWN) + 1.5e-5 * case.n_rows
 
 
+def _share_searched(case: Case) -> float:
+    """Return how many labels a Gaussian process searches by, as a share of the most."""
+    return min(case.n_labels / SEARCHED, 1.0)
+
+
+def _process_seconds(case: Case, search_seconds: float) -> float:
+    """Return what a Gaussian process takes, search included."""
+    return search_seconds + 5e-5 * case.n_labels + 3e-5 * case.n_rows
+
+
 REGISTRY = (
     Method(
         "auto",
@@ -327,12 +337,7 @@ REGISTRY = (
         tasks=(NUMBERS,),
         blended={NUMBERS: ALWAYS},
         make=_gaussian_process,
-        fit_seconds=lambda case: (
-            0.3
-            + 3.0 * min(case.n_labels / SEARCHED, 1.0) ** 3
-            + 5e-5 * case.n_labels
-            + 3e-5 * case.n_rows
-        ),
+        fit_seconds=lambda case: _process_seconds(case, 0.3 + 3.0 * _share_searched(case) ** 3),
         answer_seconds=lambda case: 5e-9 * case.n_labels,
         on_devices=True,
     ),
@@ -344,12 +349,7 @@ REGISTRY = (
         tasks=(NUMBERS,),
         make=_moment_matched,
         # With 500 labels and 300 unlabelled rows: nine pairs of settings in five folds.
-        fit_seconds=lambda case: (
-            0.7
-            + 20.0 * min(case.n_labels / SEARCHED, 1.0) ** 2
-            + 5e-5 * case.n_labels
-            + 3e-5 * case.n_rows
-        ),
+        fit_seconds=lambda case: _process_seconds(case, 0.7 + 20.0 * _share_searched(case) ** 2),
         answer_seconds=lambda case: 5e-9 * case.n_labels,
         on_devices=True,
         compared=False,
