@@ -77,7 +77,11 @@ class LayoutRequest:
 
     @classmethod
     def read(
-        cls, header: int | None, skip: int | None, rows: str | None, decimal: str | None = None
+        cls,
+        header: int | None,
+        skip: int | None,
+        rows: str | None,
+        decimal: str | None = None,
     ) -> LayoutRequest:
         """Return what options say; an OptionError in words if they contradict each other."""
         if decimal is not None:
@@ -531,7 +535,10 @@ def _make_names(
 
 
 def _grouped_names(
-    groups: list[str], names: list[str], columns: list[int], lasts: Sequence[int | None]
+    groups: list[str],
+    names: list[str],
+    columns: list[int],
+    lasts: Sequence[int | None],
 ) -> list[str]:
     """Return names of columns after those of their groups; a name may fill both rows, merged.
 
@@ -582,7 +589,12 @@ def _carried_right(texts: list[str]) -> list[str]:
 # ----------------------------------------------------------------------------- the end, the columns
 
 
-def _find_end(rows: Rows, first: int, last: int, notes: list[str]) -> int:
+def _find_end(
+    rows: Rows,
+    first: int,
+    last: int,
+    notes: list[str],
+) -> int:
     """Return the last row of the data: totals and footnotes below it are left out."""
     while last > first and not filled_places(rows[last]):
         last -= 1
@@ -768,7 +780,12 @@ def _rounding(cell: Cell) -> float:
     return 0.5 * 10.0**-n_decimals * (1.0 + 1e-9)
 
 
-def _without_names(rows: Rows, header: Header, data: list[int], notes: list[str]) -> list[int]:
+def _without_names(
+    rows: Rows,
+    header: Header,
+    data: list[int],
+    notes: list[str],
+) -> list[int]:
     """Return the rows of the data without those that say the names again, as pages do."""
     if header.names is None or len(filled_places(rows[header.names])) < 2:
         return data
@@ -809,7 +826,12 @@ def _without_totals(rows: Rows, data: list[int], notes: list[str]) -> list[int]:
     return [place for place in data if place not in set(left_out)]
 
 
-def _all_sum_up(rows: Rows, place: int, block: list[int], numbers: dict[int, float]) -> bool:
+def _all_sum_up(
+    rows: Rows,
+    place: int,
+    block: list[int],
+    numbers: dict[int, float],
+) -> bool:
     """Return whether every number is the sum, the mean or the like of a column of some rows."""
     if len(block) < FEWEST_SUMMED:
         return False

@@ -122,29 +122,36 @@ class WorkbookFormat(Format):
         keep_vba = b"xl/vbaProject.bin" in content
         book = openpyxl.load_workbook(io.BytesIO(content), keep_vba=keep_vba)
         stored = openpyxl.load_workbook(io.BytesIO(content), data_only=True)
-        sheets = {one.title: [list(row) for row in one.values] for one in stored.worksheets}
-        hidden = [one.title for one in stored.worksheets if one.sheet_state != "visible"]
+        sheets = {
+            worksheet.title: [list(row) for row in worksheet.values]
+            for worksheet in stored.worksheets
+        }
+        hidden = [
+            worksheet.title for worksheet in stored.worksheets if worksheet.sheet_state != "visible"
+        ]
         title, chosen = choose_sheet(sheets, sheet, hidden)
         rows = sheets[title]
-        found = find_layout(rows, layout, _merged_to_the_right(stored[title]))
-        found.notes.extend(_notes_on_sheet(stored[title], rows, found))
-        frame = frame_of_rows(rows, found)
+        sheet_layout = find_layout(rows, layout, _merged_to_the_right(stored[title]))
+        sheet_layout.notes.extend(_notes_on_sheet(stored[title], rows, sheet_layout))
+        frame = frame_of_rows(rows, sheet_layout)
         others = {
             other: _as_names(cells[0] if cells else [])
             for other, cells in sheets.items()
             if other != title
         }
-        by_place = dict(zip(found.columns, found.names, strict=True))
-        names = [by_place.get(place, "") for place in range(found.columns[-1] + 1)]
+        by_place = dict(zip(sheet_layout.columns, sheet_layout.names, strict=True))
+        names = [by_place.get(place, "") for place in range(sheet_layout.columns[-1] + 1)]
         original = Workbook(
             book,
             title,
             others,
-            _count_uncomputed(book[title], found, rows),
-            columns_in_formulas(book[title], names, found.rows[-1] + 1 if found.rows else 1),
-            found,
+            _count_uncomputed(book[title], sheet_layout, rows),
+            columns_in_formulas(
+                book[title], names, sheet_layout.rows[-1] + 1 if sheet_layout.rows else 1
+            ),
+            sheet_layout,
             chosen,
-            lines=[place + 1 for place in found.rows],
+            lines=[place + 1 for place in sheet_layout.rows],
         )
         return frame, original
 
