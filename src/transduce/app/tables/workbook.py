@@ -147,7 +147,9 @@ class WorkbookFormat(Format):
             others,
             _count_uncomputed(book[title], sheet_layout, rows),
             columns_in_formulas(
-                book[title], names, sheet_layout.rows[-1] + 1 if sheet_layout.rows else 1
+                book[title],
+                names,
+                sheet_layout.rows[-1] + 1 if sheet_layout.rows else 1,
             ),
             sheet_layout,
             chosen,

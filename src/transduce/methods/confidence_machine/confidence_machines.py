@@ -497,7 +497,12 @@ def answer_numbers(
     return RowAnswers(machine.predict(rows), regions)
 
 
-def warn_of_few_labels(confidence: float, n: int, consequence: str, which: str = "") -> None:
+def warn_of_few_labels(
+    confidence: float,
+    n: int,
+    consequence: str,
+    which: str = "",
+) -> None:
     """Warn that `n` labelled rows are too few for a level, and name the largest they support."""
     rows = f"labelled rows{which} support"
     if n == 1:
@@ -1080,7 +1085,13 @@ class RidgeConfidenceClassifier(MachineEstimator, ClassTransducer):
         answers = self._judge(rows, np.ones(rows.shape[0]))
         return arrays.asarray_like(self._probabilities.of(answers.log_p_values), answers.p_values)
 
-    def p_values(self, X: Rows, *, smooth: bool = False, random_state: Seed = None) -> Array:
+    def p_values(
+        self,
+        X: Rows,
+        *,
+        smooth: bool = False,
+        random_state: Seed = None,
+    ) -> Array:
         """Return the p-value of every class.
 
         Parameters
