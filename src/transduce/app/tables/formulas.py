@@ -128,7 +128,12 @@ def _with_ranges(formula: str, named: dict[str, str]) -> str:
     return " ".join([formula, *used])
 
 
-def _pointed_at(formula: str, home: str, title: str, names: list[str]) -> _Pointed:
+def _pointed_at(
+    formula: str,
+    home: str,
+    title: str,
+    names: list[str],
+) -> _Pointed:
     """Return what a formula on the sheet `home` points at: columns of `title`, and other sheets."""
     formula = _TEXT.sub('""', formula)
     is_of_rows = _ROWS.search(formula) is not None and (home == title or title in formula)
