@@ -74,7 +74,17 @@ class Regions:
 
     @classmethod
     def from_pieces(cls, rows: Iterable[Any]) -> Regions:
-        """Build from one sequence of (lower, upper) pairs for each row; a row may have none."""
+        """Build regions from their pieces.
+
+        Parameters
+        ----------
+        rows : iterable
+            For each row a sequence of (lower, upper) pairs, which may be empty.
+
+        Returns
+        -------
+        Regions
+        """
         pieces = [np.asarray(row, dtype=float).reshape(-1, 2) for row in rows]
         offsets = np.cumsum([0, *map(len, pieces)])
         no_pieces = np.empty((0, 2))
@@ -82,12 +92,32 @@ class Regions:
 
     @classmethod
     def from_intervals(cls, intervals: Any) -> Regions:
-        """Build from an array of shape (n, 2): one interval for each row."""
+        """Build regions of one interval for each row.
+
+        Parameters
+        ----------
+        intervals : array-like of shape (n, 2)
+            Lower and upper ends.
+
+        Returns
+        -------
+        Regions
+        """
         return cls(intervals)
 
     @classmethod
     def concatenate(cls, parts: Iterable[Regions]) -> Regions:
-        """Return the rows of several `Regions`, one after another."""
+        """Return the rows of several `Regions`, one after another.
+
+        Parameters
+        ----------
+        parts : iterable of Regions
+            What to join.
+
+        Returns
+        -------
+        Regions
+        """
         checks.check_type("parts", parts, Iterable, "a list of Regions")
         parts = list(parts) or [cls.from_pieces([])]
         for part in parts:
@@ -145,9 +175,16 @@ class Regions:
     __hash__ = None  # type: ignore[assignment]
 
     def contains(self, y: Labels) -> Mask:
-        """Return whether each row's region holds a label, or its own label (n,).
+        """Return whether each row's region contains a label.
 
-        A missing one (NaN) is in none.
+        Parameters
+        ----------
+        y : float or array-like of shape (n,)
+            One label for all rows, or one for each. A missing label (NaN) is in no region.
+
+        Returns
+        -------
+        boolean array of shape (n,)
         """
         labels = checks.as_floats("labels", arrays.to_numpy(y))
         if labels.ndim and labels.shape != (len(self),):
@@ -223,7 +260,13 @@ class Regions:
         return Regions(pieces, np.append(0, np.cumsum(counts)))
 
     def hull(self) -> Array:
-        """Return the smallest interval around each row's region (n, 2); NaN if it is empty."""
+        """Return the smallest interval that contains each row's region.
+
+        Returns
+        -------
+        array of shape (n, 2)
+            NaN if the region is empty.
+        """
         ends = arrays.to_numpy(self.pieces)
         not_empty = self.n_pieces > 0
         first_piece = self.offsets[:-1][not_empty]
@@ -234,7 +277,13 @@ class Regions:
         return arrays.asarray_like(hull, self.pieces)
 
     def measure(self) -> Array:
-        """Return the total length of each row's region, shape (n,); infinite where it has a ray."""
+        """Return the total length of each row's region.
+
+        Returns
+        -------
+        array of shape (n,)
+            Infinite if the region has a ray.
+        """
         row, ends = self._by_piece()
         alone = ends[:, 0] == ends[:, 1]  # a point, even one at infinity, has no length
         zeros = np.zeros(len(ends))
@@ -399,7 +448,17 @@ class Answer:
         return f"Answer at {len(self)} rows ({', '.join(words)})"
 
     def at(self, places: AnyArray) -> Answer:
-        """Return the answers at some of its rows, in the order of `places` (k,)."""
+        """Return the answer at some of its rows.
+
+        Parameters
+        ----------
+        places : array of int, shape (k,)
+            Places among its rows, in the order that is wanted.
+
+        Returns
+        -------
+        Answer
+        """
         picked: dict[str, Any] = {}
         for name in _OF_ROWS:
             picked[name] = _pick_rows(getattr(self, name), places)
@@ -416,12 +475,20 @@ class Answer:
         return replace(self, regions=change(self.regions), further=tuple(further))
 
     def reject(self, *, below: float | None = None, share: float | None = None) -> Answer:
-        """Return the answer with the status ``"rejected"`` at rows that are too unsure.
+        """Return the answer with the status ``"rejected"`` at the least certain rows.
 
         Their values stay.
 
-        Give `below`, a confidence that is not enough, or the largest `share` of rows to reject,
-        equal ones together.
+        Parameters
+        ----------
+        below : float, optional
+            Reject rows with a confidence below this.
+        share : float, optional
+            Or reject at most this share of the rows; equally certain rows are rejected together.
+
+        Returns
+        -------
+        Answer
         """
         if self.confidence is None:
             raise ValueError("This answer has no confidence to reject by.")
@@ -459,9 +526,17 @@ class Answer:
         return self._with_regions(lambda regions: regions.holding(values))
 
     def contains(self, labels: Any) -> Mask:
-        """Return whether each row's region, or set, holds its label (m,).
+        """Return whether each row's region, or set, contains its label.
 
-        A set may say that it holds classes without labels.
+        Parameters
+        ----------
+        labels : array-like of shape (m,)
+            One label for each row, of a class that no label shows, too: a set may say that it
+            contains such classes.
+
+        Returns
+        -------
+        boolean array of shape (m,)
         """
         if self.regions is not None:
             return arrays.to_numpy(self.regions.contains(labels))
@@ -495,7 +570,14 @@ class Answer:
         return replace(opened, values=values, status=status)
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one line for each unlabelled row, named as the user's rows are."""
+        """Return one line for each unlabelled row, named as the user's rows are.
+
+        Returns
+        -------
+        pandas.DataFrame
+            ``value``, and what the method has of ``lower``, ``upper``, ``n_pieces``, ``set``,
+            ``confidence``, ``credibility``, ``standard_errors`` and ``status``.
+        """
         columns: dict[str, Any] = _columns("value", self.values)
         if self.regions is not None:
             columns |= _ends(self.regions)

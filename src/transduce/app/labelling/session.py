@@ -595,11 +595,20 @@ class Session:
         self._proposal = None
 
     def propose(self, mode: str | None = None) -> Proposal | None:
-        """Return the row to judge next; None if there is none.
+        """Return the row to judge next.
 
-        From now on rows come in this mode: "find", "learn" or "audit".
         A random draw is in the journal when it is returned, and is proposed again until it is
         judged or skipped.
+
+        Parameters
+        ----------
+        mode : {"find", "learn", "audit"}, optional
+            The mode in which rows are proposed from now on.
+
+        Returns
+        -------
+        Proposal or None
+            None if no row is left.
         """
         if mode is not None and mode != self.state.mode:
             checks.check_choice("mode", mode, MODES)
@@ -687,9 +696,14 @@ class Session:
         return model.learn(free, seen, self.answers(), self._recent)
 
     def answer(self, label: Label, *, row: int | None = None) -> None:
-        """Give a row, by default the one proposed, its label, or change it.
+        """Label a row, or change its label, which is on disk when this returns.
 
-        It is on disk when this returns.
+        Parameters
+        ----------
+        label : object
+            A class, or a number.
+        row : int, optional
+            The row, by default the one that is proposed.
         """
         label = self._read_label(label)
         current = self._proposal
@@ -726,7 +740,13 @@ class Session:
         self._record(Event("skip", row=current.row, mode=current.mode, random=drawn))
 
     def undo(self) -> int:
-        """Take back the last answer, skip or change; return its row."""
+        """Take back the last label, skip or change.
+
+        Returns
+        -------
+        int
+            Its row.
+        """
         if not self.state.undoable:
             raise ValueError("There is nothing to undo.")
         row = self.state.undoable[-1][0].row
@@ -762,7 +782,13 @@ class Session:
         return alike[0]
 
     def add_class(self, name: str) -> None:
-        """Add a class by its name."""
+        """Add a class.
+
+        Parameters
+        ----------
+        name : str
+            Its name.
+        """
         checks.check_type("name", name, str, "the name of a class, as text")
         name = name.strip()
         if self.task == "numbers" or not name or name in map(str, self.state.classes):
@@ -770,7 +796,13 @@ class Session:
         self._record(Event("class", label=name))
 
     def want(self, label: Label) -> None:
-        """Say which class is to be found; only before the first random draw."""
+        """Say which class is to be found; only before the first random draw.
+
+        Parameters
+        ----------
+        label : object
+            The class.
+        """
         label = self._read_label(label)
         if self.state.drawn and label != self.state.wanted:
             raise ValueError(
@@ -781,10 +813,17 @@ class Session:
             self._record(Event("wanted", label=label))
 
     def set_goal(self, name: str, value: float) -> None:
-        """Change what is to be reached: recall, certainty, wrong_share or confidence.
+        """Change a goal.
 
         Certificates hold at every look for all shares at once, so that only their certainty must
         not change once a row was drawn at random.
+
+        Parameters
+        ----------
+        name : {"recall", "certainty", "wrong_share", "confidence"}
+            The goal.
+        value : float
+            A share between 0 and 1.
         """
         check_goal(self.state, name, value)
         if value == self.goals[name]:
@@ -815,9 +854,12 @@ class Session:
         )
 
     def freeze(self, tolerance: float | None = None) -> None:
-        """Freeze the current answers.
+        """Freeze the current predictions: further random draws bound how many are wrong.
 
-        Draws from now on tell how many are wrong, or off by more than a tolerance.
+        Parameters
+        ----------
+        tolerance : float, optional
+            Numbers: a prediction is wrong if it is off by more than this.
         """
         if self.no_answers:
             raise ValueError(f"There are no answers to freeze. {self.no_answers}")
@@ -835,9 +877,12 @@ class Session:
         self._record(Event("freeze", number=float(tolerance or 0.0), data=data))
 
     def plan_draws(self, count: int) -> None:
-        """Fix how many of the next random draws calibrate: 9 suffice for 90 %, 19 for 95 %.
+        """Fix how many of the next random draws are used for calibration.
 
-        Usual are 39 and 79.
+        Parameters
+        ----------
+        count : int
+            For 90 % at least 9, and usually 39; for 95 % at least 19, and usually 79.
         """
         checks.check_whole("count", count, least=1)
         if count > self.state.n_pool:
@@ -878,15 +923,33 @@ class Session:
         return Answers(values, certain, "nobody yet: all rows are being compared")
 
     def named(self, values: AnyArray) -> AnyArray:
-        """Return values of `Answers` as classes or numbers; None or NaN where there is none."""
+        """Return values of `Answers` as classes or numbers.
+
+        Parameters
+        ----------
+        values : array
+            Places in ``classes``, or numbers.
+
+        Returns
+        -------
+        array
+            None or NaN where there is no prediction.
+        """
         if self.task == "numbers":
             return np.asarray(values, dtype=float)
         return np.array([*self.classes, None], dtype=object)[np.asarray(values, dtype=np.int64)]
 
     def answers(self, *, everywhere: bool = False) -> Answers:
-        """Return the current answers at all rows.
+        """Return the current predictions at all rows.
 
-        Numbers are renewed `everywhere` in the largest tables on request, which may take seconds.
+        Parameters
+        ----------
+        everywhere : bool, default=False
+            Whether numbers are renewed at all rows of a very large table, which may take seconds.
+
+        Returns
+        -------
+        Answers
         """
         if self.model is None:
             return self._unanswered()
@@ -912,16 +975,24 @@ class Session:
         return "Label rows of two classes first."
 
     def certificate(self) -> Certificates:
-        """Return what is certain now, however often it was looked at before."""
+        """Return what is certain now, however often it was looked at before.
+
+        Returns
+        -------
+        Certificates
+        """
         return certify(self.state, self.settings.wrong_share)
 
     def to_fill(self) -> tuple[pd.DataFrame, Design]:
         """Return the table with the labels that were given, and how they came about.
 
-        Both are for `transduce.fill`.
-        With a complete block of random draws a column ``TARGET_random`` marks them, and labels that
-        came after it are left out; without one all labels are there, and the odds of a label are
-        estimated.
+        Both are for `transduce.fill`. With a complete block of random draws a column
+        ``TARGET_random`` marks them, and labels that came after it are left out; without one all
+        labels are there, and the odds of a label are estimated.
+
+        Returns
+        -------
+        pandas.DataFrame, Design
         """
         from transduce.app.labelling.export import table_to_fill
 
@@ -936,6 +1007,10 @@ class Session:
             Where the files go; needed if the table is a frame.
         force : bool, default=False
             Whether files that exist may be replaced.
+
+        Returns
+        -------
+        Exported
         """
         if folder is not None:
             target = Path(folder)
