@@ -705,6 +705,7 @@ def test_the_default_members_are_those_documented():
         "logistic_regression",
         "random_forest",
         "extra_trees",
+        "small_trees",
     ]
     np.testing.assert_allclose(model.answer_.probabilities.sum(axis=1), 1.0)
 

@@ -1001,7 +1001,7 @@ def test_members_take_features_as_they_are_if_told(task):
                 model.answer_.values if task == "regression" else model.answer_.probabilities
                 for model in found
             ]
-            free = name in ("random_forest", "extra_trees", "boosted_trees")
+            free = name in ("random_forest", "extra_trees", "boosted_trees", "small_trees")
             same = np.allclose(*answers, atol=1e-3)
             assert same == (standardize or free), (name, standardize)
 

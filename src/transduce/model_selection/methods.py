@@ -19,7 +19,7 @@ CENTRES = 500
 SEARCHED = 500  # labels on which the Gaussian process looks for its parameters
 MOST_EXACT = 3000  # labels from which the Gaussian process answers exactly, its default
 # From so many on boosted trees join and, for numbers, extremely randomised trees replace the
-# forest.
+# forest; of classes the mean of small trees leaves.
 MANY_LABELS = 200
 ALWAYS = (0.0, float("inf"))
 MANY = (MANY_LABELS, float("inf"))
@@ -273,6 +273,12 @@ def _boosted_trees(case: Case) -> Any:
     return make(**BOOSTING[case.task], max_features=tried, random_state=case.random_state)
 
 
+def _small_trees(case: Case) -> Any:
+    from transduce.model_selection.small_trees import SmallTreesClassifier
+
+    return SmallTreesClassifier()
+
+
 def _scaled(case: Case, estimator: Any, *, farthest: float = float("inf")) -> Any:
     """Return an estimator after a step that scales features to spread 1, and cuts them off."""
     # A feature that hardly varies among few labelled rows is millions of theirs away at some of the
@@ -427,6 +433,15 @@ REGISTRY = (
         fit_seconds=lambda case: 0.1 + 1e-4 * case.n_labels + case.many_classes(a_label=5e-5),
         answer_seconds=lambda case: 6e-7 * (case.n_classes if case.n_classes > 2 else 1),
         least_labels=MANY_LABELS,
+    ),
+    Method(
+        "",
+        member="small_trees",
+        tasks=(CLASSES,),
+        blended={CLASSES: FEWER},
+        make=_small_trees,
+        fit_seconds=lambda case: 0.1 + 2e-4 * case.n_labels + case.many_classes(a_label=5e-5),
+        answer_seconds=lambda case: 2e-6 * max(case.n_classes, 2) / 2,
     ),
 )
 # By the names that users give them, and by those of comparisons and blends.

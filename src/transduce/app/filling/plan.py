@@ -43,11 +43,11 @@ ANSWER_SHARE = (
 QUICK = 5e-6  # seconds a row: what answers faster costs no more than reading, features and writing
 # Of the Gaussian process with more labels than MOST_EXACT, or where exact answers take too long.
 POINTS = 500
-# Below so many labels "auto" guarantees for each row, with no label held out. On the tables of
-# benchmarks/width.py such intervals are as wide with 30 labels, 7 % narrower with 100, 2 % wider
-# with 60 and 5 % with 300; on 15 other tables, one draw of 100 labels each, they were 15 % wider,
-# most of that from one table. Sets of classes are 12 % smaller with 30 labels and 9 % with 100, but
-# calibration labels alone bound the number of wrong answers.
+# Below so many labels "auto" guarantees for each row, with no label held out. Intervals of such
+# fills were 7, 14, 8, 9 and 2 % narrower than those that calibration labels give, with 60, 100,
+# 140, 200 and 300 labels (benchmarks/row_or_column.py: ten mixed tables, 8, 8, 8, 5 and 3 draws
+# that no race uses), and sets of classes 5, 4 and 2 % smaller with 30, 100 and 300 (four draws).
+# But calibration labels alone bound how many rows are outside: worth a little width in time.
 ROW_BELOW = {"regression": 200, "classification": 50}
 # From so many labels on, intervals of the confidence machine follow difficulty
 # (benchmarks/difficulty.py, ten mixed tables, three draws on which nothing was chosen): with 15
