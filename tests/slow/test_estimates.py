@@ -285,3 +285,68 @@ def test_labels_along_an_order_are_refused_in_a_sentence():
     result = fill(table, "y", method="ridge", labels=Chance(order="day"))
     with pytest.raises(ValueError, match="stop along an order"):
         result.estimate("mean")
+
+
+def make_family(name, rng, n_rows=800):
+    """Return a column and predictions for it, as other tables than those of the benchmark may be."""
+    x, noise = rng.normal(size=(2, n_rows))
+    is_a = rng.random(n_rows) < 0.3
+    wrong = rng.random(n_rows) < 0.03
+    families = {
+        "normal": (x + 0.5 * noise, x),
+        "log-normal": (np.exp(0.6 * x + 0.5 * noise), np.exp(0.6 * x)),
+        "many zeros": (np.where(noise > 0.3, np.exp(0.5 * x), 0.0), 0.4 * np.exp(0.5 * x)),
+        "heavy tails": (x + rng.standard_t(3, n_rows), x),
+        "counts": (rng.poisson(np.exp(0.5 * x)).astype(float), np.exp(0.5 * x)),
+        "useless predictions": (noise, x),
+        "wrong by group": (x + 0.5 * noise, x + np.where(is_a, 2.0, -1.0)),
+        "opposite predictions": (x + 0.5 * noise, -x),
+        "without an error": (x, x),
+        "wrong at three rows of a hundred": (x, np.where(wrong, noise, x)),
+    }
+    return families[name]
+
+
+@pytest.mark.parametrize("n_labels", [30, 100, 300])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("normal", "log-normal", "many zeros", "heavy tails", "counts", "useless predictions"),
+        *("wrong by group", "opposite predictions", "without an error"),
+        "wrong at three rows of a hundred",
+    ],
+)
+def test_means_of_other_columns_are_held(name, n_labels):
+    rng = np.random.default_rng([7, n_labels])
+    hits = 0
+    n_draws = 400
+    for draw in range(n_draws):
+        if draw % 20 == 0:
+            y, predictions = make_family(name, rng)
+        labelled = rng.permutation(len(y)) < n_labels
+        column = np.where(labelled, y, np.nan)
+        line = estimate_mean(column, predictions, confidence=0.95).iloc[0]
+        hits += line["lower"] <= y.mean() <= line["upper"]
+    assert hits >= binom.ppf(1e-4, n_draws, 0.95 - SLACK)
+
+
+@pytest.mark.parametrize("n_labels", [30, 100, 300])
+@pytest.mark.parametrize("wrong", [0.0, 0.01, 0.03, 0.3])
+def test_shares_and_differences_by_bare_answers_are_held(wrong, n_labels):
+    """Answers that are wrong at a share of the rows, of a class of 8 %, in two groups."""
+    rng = np.random.default_rng([8, n_labels])
+    hits = np.zeros(2)
+    n_draws = 300
+    for draw in range(n_draws):
+        if draw % 20 == 0:
+            truth = (rng.random(800) < 0.08).astype(float)
+            answers = np.where(rng.random(800) < wrong, 1.0 - truth, truth)
+            by = np.where(rng.random(800) < 0.3, "a", "b")
+            means = [truth[by == group].mean() for group in ("a", "b")]
+        labelled = rng.permutation(800) < n_labels
+        column = np.where(labelled, truth, np.nan)
+        share = estimate_share(column, answers, of=1.0).iloc[0]
+        difference = estimate_difference(column, answers, by=by, groups=("a", "b")).iloc[0]
+        hits[0] += share["lower"] - 1e-9 <= truth.mean() <= share["upper"] + 1e-9
+        hits[1] += difference["lower"] <= means[0] - means[1] <= difference["upper"]
+    assert (hits >= binom.ppf(1e-4, n_draws, 0.95 - SLACK)).all()

@@ -80,9 +80,8 @@ class LinearEstimate:
         predictions: the variance is at least this share of that of the labels alone. With 30, 100
         and 300 labels no interval is narrower than .34, .19 and .11 of that of labels alone.
 
-        Without this, 95 % intervals of predictions that are off by three standard deviations at
-        one row of fifty, and right elsewhere, held the mean in 31, 84 and 95 % of draws with 30,
-        100 and 300 labels.
+        Without this, 95 % intervals held the share of a class, predicted wrongly at three rows of a
+        hundred, in 66 and 91 % of 400 draws with 30 and 100 labels, and with it in 98 and 95 %.
         """
         if self.is_known or not self.number.is_told or not alone.number.is_told:
             return self

@@ -300,6 +300,9 @@ class FillResult(Generic[Frame]):
         ``_set``, ``_probability`` and ``_confidence``, the level up to which no other class is
         possible. ``_status`` is that of the answer. At each further level there are ``_lower_95``
         and ``_upper_95``, or ``_set_95``.
+
+        Filled values vary less than true ones: for means, counts and slopes of the column ask
+        `estimate`.
         """
         columns = AnswerColumns(
             self.options,
@@ -676,8 +679,10 @@ class FillResult(Generic[Frame]):
         """Draw completed columns, for analyses that `estimate` does not know.
 
         Labels stay, and every gap gets a plausible value, drawn at random. Analyse each column, and
-        pool the results by Rubin's rules. The result is approximate: it assumes that errors at
-        unlabelled rows are like those at labelled ones, whatever the other columns are. If
+        pool the results by Rubin's rules. The result rests on the predictions, which nothing
+        corrects: it assumes that errors at unlabelled rows are like those at labelled ones,
+        whatever the other columns are. On ten real tables intervals at 95 % for these rows held
+        means in nine of ten draws, means of groups in seven, and slopes in two to six. If
         `estimate` can answer a question, use it instead.
 
         Parameters
