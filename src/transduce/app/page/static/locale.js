@@ -29,7 +29,7 @@ export function text(value) {
   return found[2] && found[2] !== "00:00" ? moments.format(time) : days.format(time);
 }
 
-export const percent = (share) => new Intl.NumberFormat(undefined, { style: "percent", maximumFractionDigits: 1 }).format(share);
+export const percent = (share) => new Intl.NumberFormat(undefined, { style: "percent", maximumFractionDigits: 1 }).format(share).replace(/\s?%/u, " %"); // as the sentences have it
 
 export function bytes(size) {
   const units = ["byte", "kilobyte", "megabyte", "gigabyte"];
