@@ -228,6 +228,24 @@ def test_a_nearly_exact_line_goes_on_beyond_the_labels(name, n_labels):
     assert worst < 0.03
 
 
+@pytest.mark.parametrize("n_labels", [15, 40])
+def test_a_nearly_exact_line_is_alone_in_the_blend(n_labels):
+    """A Gaussian process is as good at the labels, and comes back to their mean beyond them."""
+    X = np.random.default_rng(0).lognormal(5.0, 1.0, size=(200, 2))
+    X = X[np.argsort(X[:, 0] > 500.0, kind="stable")]
+    truth = np.round(1.19 * X[:, 0], 2)
+    Z = (X - X.mean(axis=0)) / X.std(axis=0)
+    y = np.where(np.arange(200) < n_labels, truth, np.nan)
+    case = Case("regression", 200, n_labels, 2, standardize=False, random_state=0)
+    members = default_members(case)[0]
+    quick = {name: members[name] for name in ("gaussian_process", "ridge")}
+    model = TransductiveBlend(quick, standardize=False, random_state=0).fit(Z, y)
+    assert model.weights_["ridge"] == 1.0
+    assert np.abs(model.transduction_ - truth).max() < 1e-3 * truth.std()
+    noisy = np.where(np.isnan(y), y, truth + 0.1 * truth.std() * np.sin(100.0 * X[:, 1]))
+    assert TransductiveBlend(quick, random_state=0).fit(Z, noisy).weights_["ridge"] < 1.0
+
+
 def test_a_line_that_is_not_nearly_exact_stops_there():
     """Of a curve whose middle alone is labelled nobody knows how it goes on."""
     random = np.random.default_rng(0)

@@ -324,6 +324,8 @@ def _loss(
 
 MIN_LABELS = 5  # fewer say nothing about weights
 NEARLY_ALL = 0.7  # of the labels: settings that were chosen with so many are good with all
+# Times the smallest error of a member: up to there a line through nearly all labels is as good.
+ABOUT_AS_GOOD = 1.5
 FOLDS = 5  # in which members without another way are refitted
 MEAN = (
     "The values are a weighted mean of several methods, weighted by how well each did at hidden "
@@ -686,6 +688,19 @@ class Asking:
             if isinstance(answer, Exception):
                 return answer
         return refitted
+
+
+def _line_alone(replies: dict[str, RawPrediction], errors: Array, weights: Array) -> Array:
+    """Return all of the weight for a line that is nearly exact, and about as good as any member.
+
+    Others are as good between the labels, but come back to their mean beyond them.
+    """
+    sizes = np.sqrt(np.mean(errors**2, axis=0))
+    for place, reply in enumerate(replies.values()):
+        is_line = getattr(last_step(reply.fitted.estimator), "is_nearly_exact_", False)
+        if is_line and sizes[place] <= ABOUT_AS_GOOD * sizes.min():
+            return np.eye(len(weights))[place]
+    return weights
 
 
 def _attempt(

@@ -119,6 +119,7 @@ class LinearRegressor(RegressorMixin, BaseEstimator):
         self._line = self._fit_line(np.arange(len(X)))
         self.coef_ = self._line.coefficients
         self.intercept_ = self._line.intercept
+        self.is_nearly_exact_ = self.relation_ is not None or self._line.is_nearly_exact
         return self
 
     def predict(self, X: Rows) -> Array:
@@ -164,6 +165,7 @@ class Line:
     centre: Array
     scale: Array
     farthest: float
+    is_nearly_exact: bool = False  # at the labels; then it goes on beyond them
 
     def at(self, X: Array) -> Array:
         """Return its values at rows (m, d)."""
@@ -259,18 +261,20 @@ def ridge_line(
     size = float(np.abs(y - y_mean).max()) or 1.0  # so that no square is too large
     target = (y - y_mean) / size
     fit = _penalised(np.clip(Z, -farthest, farthest), target)
+    is_nearly_exact = False
     if farthest < FARTHEST_UNCUT and len(y) >= FEWEST_JUDGING:
         is_cut = np.abs(Z).max(initial=0.0) > farthest
         uncut = fit
         if is_cut:
             uncut = _penalised(np.clip(Z, -FARTHEST_UNCUT, FARTHEST_UNCUT), target)
         is_much_better = is_cut and uncut.error < MUCH_BETTER * fit.error
-        if is_much_better or uncut.error <= NEARLY_EXACT**2 * float(np.mean(target**2)):
+        is_nearly_exact = uncut.error <= NEARLY_EXACT**2 * float(np.mean(target**2))
+        if is_much_better or is_nearly_exact:
             fit = uncut
             farthest = FARTHEST_UNCUT
     coefficients = size * fit.coefficients
     intercept = y_mean - float(fit.means @ coefficients)
-    return Line(coefficients, intercept, centre, scale, farthest)
+    return Line(coefficients, intercept, centre, scale, farthest, is_nearly_exact)
 
 
 class PenalisedFit(NamedTuple):
