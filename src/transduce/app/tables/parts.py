@@ -265,7 +265,7 @@ def _footer(path: Path, given: Path) -> Any:
 
 def _runs(footer: Any) -> Iterator[tuple[tuple[int, ...], int]]:
     """Yield runs of row groups that are a part together, and how many rows they have."""
-    run = tuple[int, ...]()
+    run: tuple[int, ...] = ()
     total = 0
     for number in range(footer.num_row_groups):
         size = footer.row_group(number).num_rows
