@@ -17,19 +17,19 @@ INTRODUCTION = """\
 
 | new column | at a filled cell | at a cell that had a label |
 | --- | --- | --- |
-| `price_filled` | the answer, from all labels | the label |
-| `price_lower`, `price_upper` (numbers) | an interval that holds the truth with the stated confidence | empty |
+| `price_filled` | the prediction, from all labels | the label |
+| `price_lower`, `price_upper` (numbers) | an interval that contains the truth with the stated confidence | empty |
 | `price_set` (classes) | the possible classes, "or a class that no label shows" among them, joined by " \\| " | empty |
-| `price_probability` (classes) | the probability that the answer is right, calibrated by hidden labels | empty |
+| `price_probability` (classes) | the probability that the prediction is right, calibrated by hidden labels | empty |
 | `price_width_reduction` (numbers) | the share by which features narrow the interval, from 0 to 1 | empty |
 | `price_confidence` (classes) | the level up to which no other class is possible | empty |
 | `price_status` | `answered`, `below`, `above`, `unusual`, `tied`, `rejected` or `unreached` | `given` |
 
 Dates, times and durations are filled as such, in the steps of the labels.
 An end of an interval that is empty, infinite or, in JSON, `null` is no bound.
-Where `price_width_reduction` is 0, the features told nothing; neither it nor `price_confidence` is a probability.
-A row is `unusual` where even the answered class is ruled out at the stated confidence, and is less probable than that.
-The set then holds the answer alone; `price_probability` says how likely it is right.
+If `price_width_reduction` is 0, the features do not help; neither it nor `price_confidence` is a probability.
+A row is `unusual` if even the predicted class is ruled out at the stated confidence, and its probability is below that level.
+The set then holds the prediction alone; `price_probability` says how likely it is right.
 
 Progress goes to standard error, results to standard output.
 With `--out -` the table goes to standard output, and the summary to standard error.
