@@ -269,6 +269,7 @@ def test_methods_and_version():
     for name in ("ridge", "moment-matched", "spectral-graph", "bayesian", "confidence-machine"):
         assert name in result.stdout
     assert "Joachims" in result.stdout
+    assert "…" not in result.stdout  # what a method does is said to its end
     assert run("--version").stdout.startswith("transduce 0.")
 
 

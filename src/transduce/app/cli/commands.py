@@ -811,7 +811,8 @@ def list_methods() -> None:
         *((method.name, method.says, method.paper) for method in METHODS.values()),
         own_estimator,
     ]
-    show_table(pd.DataFrame(lines, columns=["method", "what it does", "from"]))
+    table = pd.DataFrame(lines, columns=["method", "what it does", "from"])
+    show_table(table, longest=table.map(len).to_numpy().max())
 
 
 def run_demo(name: str, folder: Path, options: OptionValues) -> Show:

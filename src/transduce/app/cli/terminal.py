@@ -322,8 +322,17 @@ def _names_of_rows(result: FillResult, rows: AnyArray) -> tuple[str, Any]:
     return "row", rows + 1
 
 
-def show_table(frame: pd.DataFrame, title: str | None = None, *, err: bool = False) -> None:
-    """Print a frame as a table; nothing in it is taken for markup, and no word is broken."""
+def show_table(
+    frame: pd.DataFrame,
+    title: str | None = None,
+    *,
+    err: bool = False,
+    longest: int = LONGEST_CELL,
+) -> None:
+    """Print a frame as a table; nothing in it is taken for markup, and no word is broken.
+
+    Cells are cut after `longest` characters.
+    """
     import pandas as pd
     from rich.console import Console
     from rich.table import Table as RichTable
@@ -332,29 +341,30 @@ def show_table(frame: pd.DataFrame, title: str | None = None, *, err: bool = Fal
     table = RichTable(title=title, title_justify="left")
     for name in frame.columns:
         number = pd.api.types.is_numeric_dtype(frame[name])
-        cells = (shortened(str(name), LONGEST_CELL), *map(_cell, frame[name]))
+        cells = [shortened(str(name), longest)]
+        cells += [_cell(value, longest) for value in frame[name]]
         words = [word for cell in cells for word in cell.split()]
         least = min(max(map(len, words), default=1), MOST_UNBROKEN)
         side: Any = "right" if number else "left"
         table.add_column(
-            Text(shortened(str(name), LONGEST_CELL)),
+            Text(cells[0]),
             justify=side,
             overflow="fold",
             min_width=least,
         )
     for row in frame.itertuples(index=False):
-        table.add_row(*(Text(_cell(value)) for value in row))
+        table.add_row(*(Text(_cell(value, longest)) for value in row))
     Console(stderr=err).print(table)
 
 
-def _cell(value: object) -> str:
+def _cell(value: object, longest: int) -> str:
     if value is None or str(value) == "<NA>" or (isinstance(value, float) and math.isnan(value)):
         return ""
     if isinstance(value, float):
         if abs(value) >= 10_000:
             return f"{value:,.0f}"
         return f"{value:.4g}"
-    return shortened(str(value).removesuffix(" 00:00:00"), LONGEST_CELL)
+    return shortened(str(value).removesuffix(" 00:00:00"), longest)
 
 
 def show_audit(result: AuditResult, *, quiet: bool = False) -> None:
