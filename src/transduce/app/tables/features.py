@@ -544,7 +544,7 @@ def _number(
         return dropped
     is_identifier = distinct == len(values) > 2 and _ID.fullmatch(str(name))
     if is_identifier and np.all(present == np.round(present)):
-        return _Column(name, "identifier", _OWN, n_missing)
+        return _dropped_column(name, "identifier", _OWN, n_missing)
     reading = NumberReading(numbers.median(present), tuple(marks), **how)
     odd = marks or numbers.n_far(ordered)
     parts = reading.named(name, values, side)
