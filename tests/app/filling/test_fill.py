@@ -586,6 +586,7 @@ TEXTS = [None if k % 3 == 0 else "red" if k % 2 else "blue" for k in range(60)]
     ("frame", "settings", "message"),
     [
         (line_table(), {"target": "Prices"}, "has no column 'Prices'. Did you mean 'price'?"),
+        (pd.DataFrame(), {"target": "price"}, "has no column 'price'. It has no columns."),
         (line_table(), {"target": "zzz"}, "has no column 'zzz'. It has 'size', 'price'."),
         (line_table(), {"target": "size"}, "nothing to fill"),
         (_with(price=np.nan), {}, "All cells of column 'price' are empty"),
