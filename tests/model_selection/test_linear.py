@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,7 +11,8 @@ from sklearn.linear_model import RidgeCV
 from sklearn.utils.estimator_checks import check_estimator
 
 from tests import brute
-from transduce import TransductiveBlend
+from transduce import TransductiveBlend, fill
+from transduce.ensemble import blend_fit
 from transduce.ensemble.blend_fit import shrunk_weights
 from transduce.model_selection.linear import (
     FeatureScaler,
@@ -229,21 +231,24 @@ def test_a_nearly_exact_line_goes_on_beyond_the_labels(name, n_labels):
 
 
 @pytest.mark.parametrize("n_labels", [15, 40])
-def test_a_nearly_exact_line_is_alone_in_the_blend(n_labels):
+def test_a_nearly_exact_line_is_alone_in_the_blend(n_labels, monkeypatch):
     """A Gaussian process is as good at the labels, and comes back to their mean beyond them."""
-    X = np.random.default_rng(0).lognormal(5.0, 1.0, size=(200, 2))
-    X = X[np.argsort(X[:, 0] > 500.0, kind="stable")]
-    truth = np.round(1.19 * X[:, 0], 2)
-    Z = (X - X.mean(axis=0)) / X.std(axis=0)
-    y = np.where(np.arange(200) < n_labels, truth, np.nan)
-    case = Case("regression", 200, n_labels, 2, standardize=False, random_state=0)
-    members = default_members(case)[0]
-    quick = {name: members[name] for name in ("gaussian_process", "ridge")}
-    model = TransductiveBlend(quick, standardize=False, random_state=0).fit(Z, y)
-    assert model.weights_["ridge"] == 1.0
-    assert np.abs(model.transduction_ - truth).max() < 1e-3 * truth.std()
-    noisy = np.where(np.isnan(y), y, truth + 0.1 * truth.std() * np.sin(100.0 * X[:, 1]))
-    assert TransductiveBlend(quick, random_state=0).fit(Z, noisy).weights_["ridge"] < 1.0
+    random = np.random.default_rng(0)
+    amounts = random.lognormal(5.0, 1.0, size=300)
+    frame = pd.DataFrame({"a": amounts, "b": random.normal(size=300)})
+    truth = np.round(1.19 * amounts, 2)
+    frame["c"] = random.choice(["A", "B"], 300)
+    known = np.zeros(300, dtype=bool)
+    known[random.permutation(300)[:n_labels]] = True
+    frame["y"] = np.where(known, truth, np.nan)
+
+    def error():
+        errors = fill(frame, "y").frame["y_filled"].to_numpy(float) - truth
+        return np.sqrt(np.mean(errors**2)) / truth.std()
+
+    assert error() < 1e-3
+    monkeypatch.setattr(blend_fit, "ABOUT_AS_GOOD", 0.0)
+    assert error() > 0.1
 
 
 def test_a_line_that_is_not_nearly_exact_stops_there():

@@ -600,7 +600,9 @@ class Asking:
         if columns is None:
             return fitted
         _, unit = fitted.moments
-        weights = shrunk_weights(columns.errors(unit), len(np.unique(columns.hidden)))
+        errors = columns.errors(unit)
+        weights = shrunk_weights(errors, len(np.unique(columns.hidden)))
+        weights = _line_alone(replies, errors, weights)
         return _with_out_of_fold(replace(fitted, weights=weights), columns)
 
     def replies(self) -> dict[str, RawPrediction]:
