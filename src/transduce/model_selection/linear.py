@@ -268,7 +268,7 @@ def ridge_line(
         if is_cut:
             uncut = _penalised(np.clip(Z, -FARTHEST_UNCUT, FARTHEST_UNCUT), target)
         is_much_better = is_cut and uncut.error < MUCH_BETTER * fit.error
-        is_nearly_exact = uncut.error <= NEARLY_EXACT**2 * float(np.mean(target**2))
+        is_nearly_exact = uncut.error < NEARLY_EXACT**2 * float(np.mean(target**2))
         if is_much_better or is_nearly_exact:
             fit = uncut
             farthest = FARTHEST_UNCUT
