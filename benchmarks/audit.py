@@ -12,6 +12,9 @@ be, if its ends rise with the marked rows drawn.
 Opponents run on the same simple draws: ppi_py, glide, truescore and evalstats (pip install
 ppi-python glide-py truescore evalstats); one that is not installed is named and left out.
 
+With `--exact` nothing is drawn: the coverage and the mean width of a draw by class with the default
+allocation are added up over all samples, weighed by their probabilities, beside labels alone.
+
 At the end stand the lowest coverage and the widest ratio of each way over all cells. With 16 cores
 `python benchmarks/audit.py --draws 200 --jobs 16` is meant to end within eight minutes.
 """
@@ -29,15 +32,16 @@ from importlib.util import find_spec
 import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
-from scipy.stats import binom
+from scipy.stats import binom, hypergeom
 
 from transduce.population import audit_classes
 from transduce.population.draws import allocate, draw_from_strata
-from transduce.population.strata import Stratum, narrowest_most_marked
+from transduce.population.strata import Stratum, narrowest_most_marked, total_interval
 from transduce.population.urns import urn_interval
 
 LEVEL = 0.95
 DRAWS_A_TASK = 10
+LEAST_CHANCE = 1e-5  # samples that are less probable are left out of the exact means
 
 
 @dataclass(frozen=True)
@@ -229,6 +233,58 @@ def measure(cases: list[Case], seeds: range, jobs: int, ways: list[str]) -> pd.D
     return pd.concat(summaries, ignore_index=True)
 
 
+def exact_means(
+    strata: list[tuple[int, int, int]], interval: Callable[[tuple[int, ...]], tuple[int, int]]
+) -> tuple[float, float]:
+    """Return the coverage and the mean width of an interval for the number of marked rows.
+
+    Strata are (rows, marked rows, rows drawn); the interval is a function of the marked rows drawn.
+    """
+    total = sum(marked for _, marked, _ in strata)
+    chances = [
+        hypergeom(size, marked, drawn).pmf(range(drawn + 1)) for size, marked, drawn in strata
+    ]
+    likely = [np.flatnonzero(chance > LEAST_CHANCE).tolist() for chance in chances]
+    covered, width, weight = 0.0, 0.0, 0.0
+    for hits in itertools.product(*likely):
+        probability = float(np.prod([chance[x] for chance, x in zip(chances, hits, strict=True)]))
+        if probability < LEAST_CHANCE:
+            continue
+        fewest, most = interval(hits)
+        covered += probability * (fewest <= total <= most)
+        width += probability * (most - fewest)
+        weight += probability
+    n_rows = sum(size for size, _, _ in strata)
+    return covered / weight, width / weight / n_rows
+
+
+def show_exact(case: Case) -> None:
+    """Print the exact coverage and width of a draw by class, and of labels alone."""
+    marked = round(case.share * case.n_rows)
+    found = round(marked * case.sensitivity)
+    false = round((case.n_rows - marked) * (1.0 - case.specificity))
+    sizes = np.array([case.n_rows - found - false, found + false])
+    drawn = allocate(sizes, case.n_checked, "neyman").tolist()
+
+    def by_class(hits: tuple[int, ...]) -> tuple[int, int]:
+        parts = zip(sizes.tolist(), drawn, hits, strict=True)
+        return total_interval(tuple(Stratum(*part) for part in parts), LEVEL)
+
+    def alone(hits: tuple[int, ...]) -> tuple[int, int]:
+        left = case.n_rows - case.n_checked
+        fewest, most = urn_interval(hits[0], case.n_checked, left, LEVEL)
+        return hits[0] + fewest, hits[0] + most
+
+    strata = list(zip(sizes.tolist(), [marked - found, found], drawn, strict=True))
+    holds, width = exact_means(strata, by_class)
+    holds_alone, width_alone = exact_means([(case.n_rows, marked, case.n_checked)], alone)
+    print(
+        f"{case}: {drawn} drawn, holds {holds:.3f}, width {width:.4f}; labels alone "
+        f"{holds_alone:.3f}, {width_alone:.4f}; ratio {width / width_alone:.3f}",
+        flush=True,
+    )
+
+
 def show_worst(cells: pd.DataFrame, n_draws: int) -> None:
     """Print the worst of all cells, beside what chance alone gives in as many of them."""
     n_cells = int(np.sum(cells["way"] == "labels alone"))
@@ -253,6 +309,7 @@ def main() -> None:
     parser.add_argument("--shares", type=float, nargs="+", default=[0.02, 0.05, 0.3, 0.5])
     parser.add_argument("--checked", type=int, nargs="+", default=[30, 100, 300])
     parser.add_argument("--quality", nargs="+", default=["0.8/0.8", "0.9/0.98", "0.99/0.99"])
+    parser.add_argument("--exact", action="store_true")
     given = parser.parse_args()
     cases = [
         Case(given.rows, share, *map(float, quality.split("/")), n_checked)
@@ -260,6 +317,10 @@ def main() -> None:
             given.shares, given.quality, given.checked
         )
     ]
+    if given.exact:
+        for case in cases:
+            show_exact(case)
+        return
     seeds = range(given.first_seed, given.first_seed + given.draws)
     started = time.perf_counter()
     cells = measure(cases, seeds, given.jobs, installed_ways())

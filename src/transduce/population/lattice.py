@@ -7,7 +7,7 @@ from numba import njit
 
 from transduce.core.types import Array
 
-NEGLIGIBLE = 1e-15  # probabilities below this are left out, and added to the result instead
+NEGLIGIBLE = 1e-8  # probabilities below this are left out, and added to the result instead
 
 
 def largest_over_splits(reach: Array, probabilities: Array, weight: int) -> Array:

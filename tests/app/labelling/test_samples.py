@@ -53,6 +53,7 @@ def test_a_draw_by_class_is_judged_first_and_says_what_an_audit_says(judged):
         shown = views.view(session)["check"]["sample"]
         strata = session.state.sample.codes // 2
         assert session.propose().reason == "random"  # then draws go on from all others
+        by_label = {line["label"]: line for line in shown["shares"]}
     table = pd.read_csv(path)
     assert len(rows) == len(set(rows)) == 60
     assert (table["llm"][rows] == "spam").sum() >= 6
@@ -61,6 +62,9 @@ def test_a_draw_by_class_is_judged_first_and_says_what_an_audit_says(judged):
     same = audit(table.assign(gold=gold, drawn=marked, s=strata), "gold", "llm",
                  random="drawn", stratum="s")  # fmt: skip
     assert shown["headline"].startswith(f"At most {same.wrong['at_most']:.0f} of 240 ")
+    for label, line in same.shares.iterrows():
+        ends = by_label[label]["fewest"] / N_ROWS, by_label[label]["most"] / N_ROWS
+        assert ends == pytest.approx((line["lower"], line["upper"]))
 
 
 def test_what_is_said_before_the_last_row_is_never_stronger_than_afterwards(judged):

@@ -324,6 +324,31 @@ def test_two_tabs_on_one_row(page):
     assert len(announced) < 110
 
 
+LINES_OF_NAMES = """
+return [...document.querySelectorAll("#classes button > span:nth-child(2)")].map((name) => {
+  const lines = name.getBoundingClientRect().height / parseFloat(getComputedStyle(name).lineHeight);
+  return [name.textContent, Math.round(lines), name.scrollWidth > name.clientWidth + 1];
+});
+"""
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_names_of_classes_are_whole_at_any_width(browser, papers, width):
+    frame, _, prepared = papers
+    names = ["Beschwerde", "Kündigung", "Rechnung", "Störung", "Frage zu einem laufenden Vertrag"]
+    settings = SessionSettings(seed=1, prepared=prepared)
+    with (
+        Session(frame, "y", classes=names, settings=settings) as session,
+        Served(session) as served,
+    ):
+        page = Page(browser, served.address)
+        page.size(width, 900)
+        page.wait(lambda: page.text("#classes").startswith("Beschwerde"))
+        lines = browser.execute_script(LINES_OF_NAMES)
+        assert [name for name, _, is_cut in lines if is_cut] == []
+        assert [n_lines for _, n_lines, _ in lines[:4]] == [1, 1, 1, 1]
+
+
 def test_many_classes_have_keys_names_and_colours(browser, papers, tmp_path):
     frame, _, prepared = papers
     names = [f"kind {'abcdefghijklmnopqrstuvwxyz'[k // 2]}{k}" for k in range(32)]

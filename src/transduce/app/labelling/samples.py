@@ -8,6 +8,8 @@ it holds at every look before, too.
 from __future__ import annotations
 
 import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
@@ -15,7 +17,8 @@ from typing import get_args
 import numpy as np
 import pandas as pd
 
-from transduce.app.labelling.journal import Event, Journal, pack, unpack
+from transduce.app.labelling.certificates import MOST_CLASSES, ShareInterval
+from transduce.app.labelling.journal import Event, Journal, Label, pack, unpack
 from transduce.app.labelling.table import LabelTable
 from transduce.core import checks
 from transduce.core.types import AnyArray, Mask
@@ -158,6 +161,30 @@ class Sample:
             drawn_from=self.drawn_from,
         )
         return rows.count_strata(rows.wrong, doubtful=True).at_most_unchecked(certainty)
+
+    def share_intervals(
+        self, labels: Mapping[int, Label], classes: Sequence[Label], certainty: float
+    ) -> list[tuple[Label, ShareInterval]]:
+        """Return between which shares of all rows the classes lie, those with most labels first.
+
+        Rows of the sample without a label may be of any class, so that this holds before the last
+        of them, too.
+        """
+        codes = {label: code for code, label in enumerate(classes)}
+        true = np.full(len(self.codes), -1, dtype=np.int64)
+        for row, label in labels.items():
+            true[row] = codes[label]
+        rows = CheckedRows(
+            np.zeros_like(true), true, self.mask, self.stratum_codes, drawn_from=self.drawn_from
+        )
+        frequent = Counter(labels.values())
+        intervals = []
+        for label in sorted(classes, key=lambda label: -frequent[label])[:MOST_CLASSES]:
+            is_class = true == codes[label]
+            fewest, _ = rows.count_strata(is_class, doubtful=False).total_interval(certainty)
+            _, most = rows.count_strata(is_class, doubtful=True).total_interval(certainty)
+            intervals.append((label, ShareInterval(fewest, most, len(true), certainty)))
+        return intervals
 
     def columns(self, target: str) -> dict[str, AnyArray]:
         """Return the columns of a draw, as `transduce draw` writes them beside a table."""

@@ -12,7 +12,12 @@ from typing import TypeAlias
 import numpy as np
 
 from transduce.app.labelling import sentences
-from transduce.app.labelling.certificates import Certificates, Intervals, intervals
+from transduce.app.labelling.certificates import (
+    Certificates,
+    Intervals,
+    ShareInterval,
+    intervals,
+)
 from transduce.app.labelling.journal import Label
 from transduce.app.labelling.samples import DRAW, Sample, about_sample
 from transduce.app.labelling.session import Session
@@ -341,9 +346,7 @@ def checked(session: Session, certified: Certificates) -> Json:
         "agreed": len(session.state.labelled) - wrong,
         "differed": wrong,
         "changed": session.state.n_changed,
-        "shares": [
-            asdict(interval) | {"label": str(label)} for label, interval in certified.shares
-        ],
+        "shares": _named_intervals(certified.shares),
         "certainty": certificate.certainty,
         "last": _last_checked(session),
     }
@@ -356,11 +359,20 @@ def _about_sample(session: Session, sample: Sample, wrong: list[int]) -> Json:
     n_open = sample.n_rows - int(np.sum(sample.mask[rows]))
     left = session.table.n_rows - len(rows)
     bound = left
+    shares: list[Json] = []
     if sample.kind == DRAW and sample.mask[rows].any():
+        if n_open == 0 and not state.numbers:
+            of_draw = sample.share_intervals(state.labelled, session.classes, state.certainty)
+            shares = _named_intervals(of_draw)
         bound = sample.wrong_at_most(rows, np.array(wrong, dtype=np.int64), state.certainty)
     sure = sentences.rounded_down(state.certainty)
     headline, text = about_sample(sample, n_open, bound, left, sure)
-    return {"headline": headline, "text": text}
+    return {"headline": headline, "text": text, "shares": shares}
+
+
+def _named_intervals(intervals: list[tuple[Label, ShareInterval]]) -> list[Json]:
+    """Return shares of classes as the page takes them."""
+    return [asdict(interval) | {"label": str(label)} for label, interval in intervals]
 
 
 def _last_checked(session: Session) -> Json:

@@ -70,14 +70,20 @@ function check(found) {
     ticks: [[0, "0"], [most, count(most)]],
   });
   const seen = found.changed ? ` ${count(found.changed)} of your labels ${found.changed === 1 ? "was" : "were"} changed after the prediction was seen.` : "";
-  const rows = found.shares.map(({ label, fewest: low, most: high, n_rows: of }) => make("tr", {}, make("th", { scope: "row", text: label }), make("td", {}, interval(low / of, high / of)), make("td", { text: `${inPercent(Math.floor(1000 * low / of) / 1000)} to ${inPercent(Math.ceil(1000 * high / of) / 1000)}` })));
-  const shares = rows.length ? make("table", { class: "more" }, make("caption", { text: `True share of each class, each ${inPercent(found.certainty)} certain at every look` }), make("tbody", {}, ...rows)) : null;
-  const sampled = found.sample ? make("div", { class: "certificate" }, make("h3", { id: "sample-headline", text: plain(found.sample.headline) }), make("p", { id: "sample-text", text: plain(found.sample.text) }), make("p", { text: `${count(found.agreed)} agree, ${count(found.differed)} differ.${seen}` })) : null;
+  const shares = sharesOf(found.shares, `True share of each class, each ${inPercent(found.certainty)} certain at every look`);
+  const sampled = found.sample ? make("div", { class: "certificate" }, make("h3", { id: "sample-headline", text: plain(found.sample.headline) }), make("p", { id: "sample-text", text: plain(found.sample.text) }), make("p", { text: `${count(found.agreed)} agree, ${count(found.differed)} differ.${seen}` }),
+    sharesOf(found.sample.shares, `True share of each class by this draw, each ${inPercent(found.certainty)} certain`)) : null;
   if (sampled && !found.draws) return sampled;
   return make("div", { class: found.reached ? "certificate reached" : "certificate" }, sampled,
     make("h3", { id: "check-headline", text: plain(found.headline) }), make("p", { text: plain(found.text) }),
     make("p", { id: "check-counts", text: `${count(found.agreed)} agree, ${count(found.differed)} differ.${seen}` }), plot,
     more(found.more, (bound) => `at most ${inPercent(Math.ceil(1000 * bound) / 1000)} wrong`), shares);
+}
+
+function sharesOf(intervals, caption) {
+  if (!intervals.length) return null;
+  const rows = intervals.map(({ label, fewest: low, most: high, n_rows: of }) => make("tr", {}, make("th", { scope: "row", text: label }), make("td", {}, interval(low / of, high / of)), make("td", { text: `${inPercent(Math.floor(1000 * low / of) / 1000)} to ${inPercent(Math.ceil(1000 * high / of) / 1000)}` })));
+  return make("table", { class: "more" }, make("caption", { text: caption }), make("tbody", {}, ...rows));
 }
 
 function interval(low, high) {

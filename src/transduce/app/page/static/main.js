@@ -56,6 +56,7 @@ function drawChecked(check) {
 }
 
 const MOST_NAMED = 8;
+const LONGEST_NAME = 20; // characters for which a button of a class has room in one line
 
 function restsOn(columns) {
   const more = columns.length - MOST_NAMED;
@@ -105,6 +106,7 @@ function drawClasses(view, shown) {
   if (!$("name-form").hidden) fill($("names"), ...view.classes.map(({ name }) => make("option", { value: name })));
   $("classes").classList.toggle("short", many <= 10 && view.classes.every(({ name }) => name.length <= 3));
   $("classes").style.setProperty("--columns", many);
+  $("classes").style.setProperty("--longest", Math.min(LONGEST_NAME, Math.max(0, ...view.classes.map(({ name }) => name.length))));
   fill($("classes"), ...view.classes.map(({ name }, code) => {
     const pressed = shown !== null && shown.label === name;
     const button = make("button", { type: "button", "aria-pressed": String(pressed), "aria-keyshortcuts": keys[code], title: name, onclick: () => label(code) },
