@@ -36,7 +36,7 @@ BROWSER = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
 )
 DRIVER = shutil.which("chromedriver")
-LIMIT = 300  # seconds a test may take on the slowest machine; nothing else here waits for time
+LIMIT = 400  # seconds a test may take on the slowest machine; nothing else here waits for time
 ANSWERS = 60  # seconds after which a browser that does not answer hangs
 pytestmark = [
     pytest.mark.timeout(LIMIT),
