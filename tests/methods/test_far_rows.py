@@ -62,10 +62,14 @@ def test_numbers(name, far):
 @pytest.mark.parametrize("far", FAR)
 @pytest.mark.parametrize("name", CLASSES)
 def test_classes(name, far):
-    X, truth = rows_and_truth(0)
-    classes = np.where(truth > 0.4, "high", "low").astype(object)
-    y = np.where(np.arange(N_ROWS) < N_LABELS, classes, None)
-    near = CLASSES[name]().fit(X, y).answer_.values[:-1]
-    X[-1] = far
-    values = CLASSES[name]().fit(X, y).answer_.values[:-1]
-    assert np.mean(values != near) <= 0.04
+    """Averaged over three tables, since any other row in its place moves some predictions too."""
+    moved = []
+    for seed in range(3):
+        X, truth = rows_and_truth(seed)
+        classes = np.where(truth > 0.4, "high", "low").astype(object)
+        y = np.where(np.arange(N_ROWS) < N_LABELS, classes, None)
+        near = CLASSES[name]().fit(X, y).answer_.values[:-1]
+        X[-1] = far
+        values = CLASSES[name]().fit(X, y).answer_.values[:-1]
+        moved.append(np.mean(values != near))
+    assert np.mean(moved) <= 0.04

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,8 +10,7 @@ from sklearn.linear_model import RidgeCV
 from sklearn.utils.estimator_checks import check_estimator
 
 from tests import brute
-from transduce import TransductiveBlend, fill
-from transduce.ensemble import blend_fit
+from transduce import TransductiveBlend
 from transduce.ensemble.blend_fit import shrunk_weights
 from transduce.model_selection.linear import (
     FeatureScaler,
@@ -228,27 +226,6 @@ def test_a_nearly_exact_line_goes_on_beyond_the_labels(name, n_labels):
             errors = model.predict(rows[n_labels:]) - truth[n_labels:]
             worst = max(worst, np.sqrt(np.mean(errors**2)) / truth.std())
     assert worst < 0.03
-
-
-@pytest.mark.parametrize("n_labels", [15, 40])
-def test_a_nearly_exact_line_is_alone_in_the_blend(n_labels, monkeypatch):
-    """A Gaussian process is as good at the labels, and comes back to their mean beyond them."""
-    random = np.random.default_rng(0)
-    amounts = random.lognormal(5.0, 1.0, size=300)
-    frame = pd.DataFrame({"a": amounts, "b": random.normal(size=300)})
-    truth = np.round(1.19 * amounts, 2)
-    frame["c"] = random.choice(["A", "B"], 300)
-    known = np.zeros(300, dtype=bool)
-    known[random.permutation(300)[:n_labels]] = True
-    frame["y"] = np.where(known, truth, np.nan)
-
-    def error():
-        errors = fill(frame, "y").frame["y_filled"].to_numpy(float) - truth
-        return np.sqrt(np.mean(errors**2)) / truth.std()
-
-    assert error() < 1e-3
-    monkeypatch.setattr(blend_fit, "ABOUT_AS_GOOD", 0.0)
-    assert error() > 0.1
 
 
 def test_a_line_that_is_not_nearly_exact_stops_there():
