@@ -155,3 +155,18 @@ def test_columns_of_probabilities_are_checked_as_their_likeliest_class(tmp_path)
     with Session(path, "gold") as again:  # without being told twice
         assert not set(columns) & set(again.table.show)
         assert set(columns) <= set(again.settings.ignore)
+
+
+@pytest.mark.parametrize("wait", [True, False])
+def test_a_table_of_predictions_alone_can_be_checked(tmp_path, wait):
+    """There is nothing to compare rows by, and checking needs no comparison."""
+    pd.DataFrame({"llm": ["spam", "ham", "ham"] * 40}).to_csv(tmp_path / "t.csv", index=False)
+    with begin(tmp_path / "t.csv", wait=wait) as session:
+        session.preparation.join()
+        for _ in range(20):
+            session.answer("ham" if session.propose().row % 3 else "spam")
+        assert session.model is None
+        assert "cannot be compared" in session.preparation.words
+        json.dumps(views.view(session))
+        exported = session.export(tmp_path)
+    assert audit(exported.labelled, "gold", "llm").wrong["n_wrong"] == 0

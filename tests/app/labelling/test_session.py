@@ -1279,7 +1279,8 @@ def test_rows_are_judged_before_all_are_compared(tmp_path, monkeypatch):
 
 def test_early_rows_are_drawn_uniformly(monkeypatch):
     never = SimpleNamespace(model=None)
-    monkeypatch.setattr("transduce.app.labelling.session.Preparation", lambda make, wait: never)
+    preparing = "transduce.app.labelling.session.Preparation"
+    monkeypatch.setattr(preparing, lambda make, **settings: never)
     frame, _ = clusters(8, 2)
     firsts = []
     for seed in range(400):

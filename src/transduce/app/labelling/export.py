@@ -49,7 +49,7 @@ def write_files(session: Session, path: Path, *, force: bool) -> Exported:
     labelled, filled, report, certificate = (files.named_after(path, *ending) for ending in endings)
     for file in (labelled, filled, report, certificate):
         check_free(file, force=force)
-    if session.model is None:
+    if session.model is None and session.preparation.error is None:
         raise ValueError(f"There are no answers yet. {session.no_answers}")
     table = session.table
     source = table.source or Table(table.frame, Original(), "table")
@@ -57,6 +57,8 @@ def write_files(session: Session, path: Path, *, force: bool) -> Exported:
     labels = label_columns(session, answers)
     result: SessionFill | None = None
     try:
+        if session.model is None:  # labels and certificates are there all the same
+            raise ValueError(session.no_answers)
         result = fill_labels(session, answers)
         verdict = result.guarantee.statement
         grounds = result.guarantee.grounds

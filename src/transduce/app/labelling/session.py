@@ -221,10 +221,11 @@ class Exported:
 class Preparation:
     """All rows compared with each other.
 
-    At once, or in a thread while the first of them are judged.
+    At once, or in a thread while the first of them are judged. Where it is not needed, as by those
+    who check predictions, rows that cannot be compared are no reason to end.
     """
 
-    def __init__(self, make: Callable[[], Model], *, wait: bool) -> None:
+    def __init__(self, make: Callable[[], Model], *, wait: bool, needed: bool) -> None:
         self._make = make
         self.stage = "columns"
         self.share = 0.0
@@ -232,10 +233,12 @@ class Preparation:
         self.error: Exception | None = None
         context = copy_context()  # so that notes name options as this session's user sets them
         self._thread = threading.Thread(target=context.run, args=(self._run,), daemon=True)
-        if wait:
+        if not wait:
+            self._thread.start()
+        elif needed:
             self.model = make()
         else:
-            self._thread.start()
+            self._run()
 
     def _run(self) -> None:
         try:
@@ -368,7 +371,11 @@ class Session:
                 self._notes.insert(0, self._journal.note)
             self._check_predictions(asked, named, wanted)
             self._begin_sample()
-            self.preparation = Preparation(self._make_model, wait=self.settings.wait)
+            self.preparation = Preparation(
+                self._make_model,
+                wait=self.settings.wait,
+                needed=self.state.predictions is None,
+            )
         except BaseException:
             self._journal.abandon()
             raise
