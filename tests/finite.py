@@ -1234,8 +1234,7 @@ def of_functions() -> dict[str, list[Call]]:
     whole = np.array(["a", "b"] * 4)
 
     def graph(X: Any, **settings: Any) -> Any:
-        found = neighbor_graph(X, **{"n_neighbors": 4} | settings)
-        return found.A if hasattr(found, "A") else found[0]
+        return neighbor_graph(X, **{"n_neighbors": 4} | settings).toarray()
 
     def settings_of(X: Any, y: Any) -> Any:
         choice = choose_settings(transduce.TransductiveRidge(), [(X, y)])

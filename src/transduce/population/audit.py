@@ -167,8 +167,8 @@ def audit_classes(  # noqa: PLR0913 - settings of a public function
     >>> audit = audit_classes(truth, predictions)
     >>> audit.wrong[["n_checked", "n_wrong", "at_most"]].iloc[0].tolist()
     [60, 1, 73]
-    >>> audit.shares.loc["spam", ["lower", "upper"]].round(2).tolist()
-    [0.46, 0.58]
+    >>> [round(float(audit.shares.loc["spam", end]), 2) for end in ("lower", "upper")]
+    [0.47, 0.58]
     """
     certainty = check_share("certainty", certainty)
     check_whole("most_classes", most_classes, least=1)

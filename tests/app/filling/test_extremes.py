@@ -75,7 +75,7 @@ def test_classes_that_differ_by_a_nul_stay_two():
 @pytest.mark.parametrize(("mark", "others"), [(-1, (0, 1)), ("", ("a", "b"))])
 def test_marks_for_missing_labels_are_named(mark, others):
     table = table_of(lambda number: others[number > 0])
-    table["t"] = table["t"].fillna(mark)
+    table["t"] = table["t"].where(table["t"].notna(), mark)
     words = rf"some cells say {mark!r} \(24\): if these are to be filled, use missing=\[{mark!r}\]"
     with pytest.raises(ValueError, match=words):
         fill(table, "t")

@@ -96,5 +96,9 @@ def start(profile):
         pytest.skip(f"NOT TESTED: Chromium does not start here ({error.msg[:200]}).")
     driver.set_page_load_timeout(ANSWERS)
     driver.set_script_timeout(ANSWERS)
-    driver.command_executor.client_config.timeout = ANSWERS + 10
+    executor = driver.command_executor
+    if hasattr(executor, "client_config"):
+        executor.client_config.timeout = ANSWERS + 10
+    else:  # Selenium before 4.26
+        executor.set_timeout(ANSWERS + 10)
     return driver

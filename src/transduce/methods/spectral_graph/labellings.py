@@ -202,7 +202,9 @@ def _residual_capacities(A: sp.csr_array, sources: AnyArray, sinks: AnyArray) ->
     tails = np.concatenate([edges.col, sources, np.full(len(sinks), n + 1)])
     firm = np.full(len(sources) + len(sinks), FIRM)
     flows = np.concatenate([edges.data, firm]).astype(np.int32)
-    network = sp.csr_array((flows, (heads, tails)), shape=(n + 2, n + 2))
+    # SciPy before 1.15 takes places of this type alone.
+    places = (heads.astype(np.int32), tails.astype(np.int32))
+    network = sp.csr_array((flows, places), shape=(n + 2, n + 2))
     flow = maximum_flow(sp.csr_matrix(network), n, n + 1).flow
     left = sp.csr_array(network - flow)
     left.eliminate_zeros()
