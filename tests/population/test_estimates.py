@@ -674,3 +674,61 @@ def test_numbers_near_the_limits_of_doubles():
         scaled = estimate_mean(unit * y, unit * predictions)
         np.testing.assert_allclose(scaled.estimate, unit * plain.estimate)
         np.testing.assert_allclose(scaled.upper, unit * plain.upper)
+
+
+class TestRowsLabelledAfterTheDraw:
+    """Rows are drawn and labelled; then others are labelled because of what they are."""
+
+    COLUMN = np.array([0.0, 0.0, 0.0, 1.0, 1.0, 5.0, 9.0])
+    N_DRAWN = 3
+
+    def draws(self, *, largest):
+        """Yield every draw, with the two largest or least other rows labelled since."""
+        column = self.COLUMN
+        for chosen in itertools.combinations(range(len(column)), self.N_DRAWN):
+            drawn = np.isin(np.arange(len(column)), chosen)
+            order = np.argsort(-column if largest else column, kind="stable")
+            later = np.zeros(len(column), dtype=bool)
+            later[[row for row in order if not drawn[row]][:2]] = True
+            yield drawn, later, np.where(drawn | later, column, np.nan)
+
+    @pytest.mark.parametrize("largest", [True, False])
+    @pytest.mark.parametrize("question", [estimate_mean, estimate_total])
+    def test_estimates_are_right_on_average_over_all_draws(self, question, largest):
+        predictions = np.array([0.0, 1.0, 0.0, 1.0, 2.0, 3.0, 8.0])
+        estimates = [
+            question(y, predictions, sample=Sample(drawn, later=later))["estimate"].iloc[0]
+            for drawn, later, y in self.draws(largest=largest)
+        ]
+        truth = self.COLUMN.mean() if question is estimate_mean else self.COLUMN.sum()
+        assert np.mean(estimates) == pytest.approx(truth)
+
+    def missed(self, chosen, *, told):
+        """Return the largest probability that an exact interval at 80 % misses the share.
+
+        5 of 14 rows are drawn; then up to 6 others are labelled that have the chosen value.
+        """
+        worst = 0.0
+        for n_ones in range(15):
+            column = (np.arange(14) < n_ones).astype(float)
+            draws = hypergeom(14, n_ones, 5)
+            missed = 0.0
+            for n_drawn_ones in range(max(0, n_ones - 9), min(5, n_ones) + 1):
+                drawn = np.zeros(14, dtype=bool)
+                drawn[:n_drawn_ones] = True
+                drawn[n_ones : n_ones + 5 - n_drawn_ones] = True
+                later = np.zeros(14, dtype=bool)
+                later[np.flatnonzero(~drawn & (column == chosen))[:6]] = True
+                sample = Sample(drawn, later=later if told else None)
+                y = np.where(drawn | later, column, np.nan)
+                line = estimate_share(y, above=0.5, sample=sample, exact=True, confidence=0.8)
+                ends = line["lower"].iloc[0], line["upper"].iloc[0]
+                if not ends[0] - 1e-9 <= column.mean() <= ends[1] + 1e-9:
+                    missed += float(draws.pmf(n_drawn_ones))
+            worst = max(worst, missed)
+        return worst
+
+    @pytest.mark.parametrize("chosen", [0.0, 1.0])
+    def test_exact_shares_hold_in_as_many_draws_as_they_say(self, chosen):
+        assert self.missed(chosen, told=True) <= 0.2 + 1e-12
+        assert self.missed(chosen, told=False) > 0.2  # rows that are left are unlike the drawn ones

@@ -19,6 +19,7 @@ from transduce.conformal.ruled_out import (
 )
 from transduce.core import assumptions, guarantee
 from transduce.core.guarantee import CountBound, Guarantee
+from transduce.core.words import counted
 from transduce.model_selection.fit_and_predict import RawPrediction
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def _with_grounds(table: CalibratedTable, bounded: Guarantee, confidence: float)
     shifted = bounded.verdict is not None and bounded.verdict.shifted
     grounded = replace(
         bounded,
-        kind="approximate" if table.estimated or shifted else "exact",
+        kind="approximate" if table.estimated or shifted or weights.grounds.n_since else "exact",
         within=_within(table),
         assumptions=_assumptions(table),
         reasons=_reasons(table, bounded),
@@ -149,9 +150,21 @@ def _reasons(table: CalibratedTable, bounded: Guarantee) -> tuple[str, ...]:
         return (WHY_ESTIMATED,)
     if table.estimated:
         return (f"{WHY_ESTIMATED} {WHY_ALL_EQUAL}",)
+    if table.weights.grounds.n_since:
+        return (_why_since(table.weights.grounds.n_since),)
     if bounded.verdict is None and table.weights.grounds.testable:
         return (assumptions.NOT_TESTED,)
     return ()
+
+
+def _why_since(n_since: int) -> str:
+    """Return why rows that were labelled since the draw leave a guarantee approximate."""
+    rows = counted(n_since, "row was", "rows were")
+    return (
+        f"{rows} labelled after the draw, which were not drawn: if what they hold, or how well it "
+        "is predicted, was a reason to choose them, the rows that are left differ from the drawn "
+        "ones, so that the guarantee is approximate. Draw again to make it exact."
+    )
 
 
 def largest_share(sizes: Sequence[int], share: float) -> float:

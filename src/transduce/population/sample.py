@@ -40,6 +40,10 @@ class Sample:
     elsewhere : boolean array of shape (n,), optional
         Labelled rows of the sample that no question is about: those of another table, drawn from
         the same source as this one. They tell how wrong predictions are, and are not counted.
+    later : boolean array of shape (n,), optional
+        Labelled rows that could be drawn, were not, and got a label since, on purpose. The sample
+        speaks for them like for rows without a label: what chose them may depend on their values,
+        so that the rows that are left without a label need not be like the drawn ones.
 
     Examples
     --------
@@ -57,6 +61,7 @@ class Sample:
     sensitivity: float = 1.0
     lost: Mask | None = None
     elsewhere: Mask | None = None
+    later: Mask | None = None
 
     @property
     def is_simple(self) -> bool:
@@ -171,7 +176,10 @@ def read_column(y: Labels, predictions: npt.ArrayLike | None, sample: Sample | N
                 f"row {first} (counted from 0) has {predicted[first]}."
             )
         check_sizes("predictions", predicted)
-    return PartlyKnown(values, predicted, read_sample(sample, labelled))
+    read = read_sample(sample, labelled)
+    if read.later is not None:
+        values = np.where(read.later, np.nan, values)
+    return PartlyKnown(values, predicted, read)
 
 
 def read_sample(sample: Sample | None, labelled: Mask) -> Sample:
@@ -183,7 +191,7 @@ def read_sample(sample: Sample | None, labelled: Mask) -> Sample:
         raise ValueError(f"The rows of a sample are {len(labelled)} values, each True or False.")
     if not (rows & labelled).any():
         raise ValueError("No row of the sample has a label.")
-    for name in ("strata", "groups", "odds", "lost", "elsewhere"):
+    for name in ("strata", "groups", "odds", "lost", "elsewhere", "later"):
         values = getattr(sample, name)
         if values is not None:
             check_length(f"{name} of a sample", np.asarray(values), len(labelled))
@@ -193,6 +201,8 @@ def read_sample(sample: Sample | None, labelled: Mask) -> Sample:
         sample = replace(sample, lost=lost & ~labelled)
     if sample.elsewhere is not None:
         sample = replace(sample, elsewhere=read_elsewhere(sample))
+    if sample.later is not None:
+        sample = replace(sample, later=np.asarray(sample.later, dtype=bool) & ~sample.rows)
     return sample
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from transduce import fill
+from transduce import audit, fill
 from transduce.app.auditing.drawing import StrataRequest, draw_by_strata
 from transduce.app.filling.found_draws import use_draw
 from transduce.app.filling.options import Options
@@ -94,6 +94,29 @@ def test_without_strata_drawn_rows_calibrate_beside_others():
     design, notes = design_of(simple)
     assert design is None
     assert any("too few, or too few of each stratum" in note for note in notes)
+
+
+class TestRowsLabelledAfterTheDraw:
+    """Their labels may be why they were chosen: the others then differ from the drawn rows."""
+
+    def table(self):
+        table, truth = drawn_table()
+        wrong = np.flatnonzero(~table["y_random"] & (table["llm"] != truth))
+        table.loc[wrong, "y"] = truth[wrong]
+        return table, wrong
+
+    def test_the_guarantee_of_a_fill_is_approximate(self):
+        table, wrong = self.table()
+        guarantee = fill(table, "y", method="ridge").guarantee
+        assert guarantee.kind == "approximate"
+        assert guarantee.reasons[0].startswith(f"{len(wrong)} rows were labelled after the draw")
+
+    def test_shares_are_those_of_an_audit(self):
+        table, _wrong = self.table()
+        line = fill(table, "y", method="ridge", predictions="llm").estimate("share of yes").iloc[0]
+        audited = audit(table, "y", "llm", suspects=0).shares.loc["yes"]
+        assert line["kind"] == "exact"
+        assert [line["lower"], line["upper"]] == [audited["lower"], audited["upper"]]
 
 
 def test_shares_of_strata_are_those_of_an_audit():

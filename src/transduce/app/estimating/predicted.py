@@ -160,7 +160,10 @@ class PredictedColumn:
         if self.sample.lost is not None:
             drawn = drawn | self.sample.lost
         true = np.where(np.isnan(indicator), -1, np.nan_to_num(indicator)).astype(np.int64)
-        return CheckedRows(predicted, true, drawn, self.sample.stratum_codes)
+        drawn_from = None
+        if self.sample.later is not None:
+            drawn_from = drawn | self.sample.later | (true < 0)
+        return CheckedRows(predicted, true, drawn, self.sample.stratum_codes, drawn_from=drawn_from)
 
     @property
     def effective_labels(self) -> float:

@@ -289,6 +289,7 @@ class BoundDesign:
             known_odds=estimated is None,
             sensitivity=float(self.spec.sensitivity),
             lost=self._lost_rows(),
+            later=self._later_rows(),
         )
 
     def _sampled_rows(self, missing: Mask) -> Mask:
@@ -297,6 +298,10 @@ class BoundDesign:
 
     def _lost_rows(self) -> Mask | None:
         """Return the rows that were drawn to be labelled and have no label, if rows were drawn."""
+        return None
+
+    def _later_rows(self) -> Mask | None:
+        """Return the labelled rows that could be drawn and were not, if rows were drawn."""
         return None
 
     def _sampling_odds(self) -> Array | None:

@@ -85,7 +85,9 @@ class Drawn(Design):
 
     def bind_rows(self, rows: RowReader) -> BoundDrawn:
         """Return the bound design, made of what a reader reads."""
-        return BoundDrawn(drawn=rows.drawn_rows("rows"), **rows.common())
+        return BoundDrawn(
+            drawn=rows.drawn_rows("rows"), since=rows.labelled_since("rows"), **rows.common()
+        )
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -93,6 +95,7 @@ class BoundDrawn(BoundDesign):
     """Rows of which some were drawn at random to be labelled."""
 
     drawn: DrawnRows
+    since: Mask | None = None  # (n,) rows that could be drawn, were not, and were labelled later
 
     @classmethod
     def of_rows(cls, drawn: Mask) -> BoundDrawn:
@@ -143,7 +146,11 @@ class BoundDrawn(BoundDesign):
     def _weigh_rows(self, problem: Problem, calibration: AnyArray, answered: Mask) -> Weights:
         unlabelled = problem.sample.unlabelled
         empty = self.drawn.unlabelled[unlabelled]
-        return Weights.equal(len(calibration), len(unlabelled), empty=empty)
+        weights = Weights.equal(len(calibration), len(unlabelled), empty=empty)
+        n_since = 0
+        if self.since is not None:
+            n_since = int(np.sum(self.since))
+        return weights.resting_on(n_since=n_since)
 
     def measure(self, rows: AnyArray) -> Array:
         """Return how much each labelled row stands for unlabelled ones: only if it was drawn."""
@@ -156,6 +163,9 @@ class BoundDrawn(BoundDesign):
 
     def _sampled_rows(self, missing: Mask) -> Mask:
         return np.asarray(self.drawn.labelled, dtype=bool)
+
+    def _later_rows(self) -> Mask | None:
+        return self.since
 
     def _lost_rows(self) -> Mask | None:
         return np.asarray(self.drawn.unlabelled, dtype=bool)

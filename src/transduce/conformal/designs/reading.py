@@ -16,7 +16,7 @@ from transduce.conformal.designs.rows import (
 )
 from transduce.core.types import AnyArray, Array, ColumnName, Mask
 from transduce.core.words import quoted
-from transduce.population.draws import read_marks
+from transduce.population.draws import read_drawn_from, read_marks
 
 if TYPE_CHECKING:
     from transduce.conformal.designs.base import Design
@@ -167,6 +167,19 @@ class RowReader:
                 advice = "label some other rows to learn from"
             raise ValueError(f"{cells} marks all labelled rows as drawn at random: {advice}.")
         return DrawnRows(drawn, drawn_unlabelled)
+
+    def labelled_since(self, name: str) -> Mask:
+        """Return which rows (n,) could be drawn, were not, and have a label all the same.
+
+        The column of probabilities that a draw writes beside its marks tells which could be drawn.
+        """
+        cells = self.cells(name)
+        column = f"{cells.name}_probability"
+        if self.frame is None or cells.kind != "column" or column not in self.frame.columns:
+            return np.zeros(len(self.missing), dtype=bool)
+        drawn = cells.to_marks()
+        could_be_drawn = read_drawn_from(self.frame, column, drawn)
+        return np.asarray(could_be_drawn & ~drawn & ~self.missing)
 
     def seen_rows(self, name: str) -> Mask:
         """Return which labelled rows (n,) were seen; some labels must not have been."""

@@ -50,6 +50,7 @@ class Grounds:
     compared: Exchangeability | None = None  # labelled and unlabelled rows, if that was tested
     verdict: findings.Verdict | None = None  # the same, in short
     estimated: EstimatedOdds | None = None  # the odds of no label, if they were estimated
+    n_since: int = 0  # rows that could be drawn to calibrate, were not, and were labelled since
 
 
 @dataclass(frozen=True, eq=False)
