@@ -15,6 +15,10 @@ ppi-python glide-py truescore evalstats); one that is not installed is named and
 With `--exact` nothing is drawn: the coverage and the mean width of a draw by class with the default
 allocation are added up over all samples, weighed by their probabilities, beside labels alone.
 
+With `--reachable` the same is done of what no draw by class can beat: the normal interval of somebody
+who knows the spread in both classes, and divides the checks by them (Neyman), and the narrowest exact
+interval from such a draw.
+
 At the end stand the lowest coverage and the widest ratio of each way over all cells. With 16 cores
 `python benchmarks/audit.py --draws 200 --jobs 16` is meant to end within eight minutes.
 """
@@ -32,7 +36,7 @@ from importlib.util import find_spec
 import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
-from scipy.stats import binom, hypergeom
+from scipy.stats import binom, hypergeom, norm
 
 from transduce.population import audit_classes
 from transduce.population.draws import allocate, draw_from_strata
@@ -258,26 +262,78 @@ def exact_means(
     return covered / weight, width / weight / n_rows
 
 
-def show_exact(case: Case) -> None:
-    """Print the exact coverage and width of a draw by class, and of labels alone."""
+def tabulate(case: Case) -> tuple[np.ndarray, np.ndarray]:
+    """Return how many rows are predicted not to be, and to be, of the class, and how many are."""
     marked = round(case.share * case.n_rows)
     found = round(marked * case.sensitivity)
     false = round((case.n_rows - marked) * (1.0 - case.specificity))
-    sizes = np.array([case.n_rows - found - false, found + false])
-    drawn = allocate(sizes, case.n_checked, "neyman").tolist()
+    return np.array([case.n_rows - found - false, found + false]), np.array([marked - found, found])
 
-    def by_class(hits: tuple[int, ...]) -> tuple[int, int]:
-        parts = zip(sizes.tolist(), drawn, hits, strict=True)
-        return total_interval(tuple(Stratum(*part) for part in parts), LEVEL)
+
+def alone_means(case: Case) -> tuple[float, float]:
+    """Return the exact coverage and mean width of the interval from labels alone."""
 
     def alone(hits: tuple[int, ...]) -> tuple[int, int]:
         left = case.n_rows - case.n_checked
         fewest, most = urn_interval(hits[0], case.n_checked, left, LEVEL)
         return hits[0] + fewest, hits[0] + most
 
-    strata = list(zip(sizes.tolist(), [marked - found, found], drawn, strict=True))
+    marked = round(case.share * case.n_rows)
+    return exact_means([(case.n_rows, marked, case.n_checked)], alone)
+
+
+def oracle_width(sizes: np.ndarray, marked: np.ndarray, drawn: np.ndarray) -> float:
+    """Return the width of the normal interval of somebody who knows the spread of each stratum."""
+    shares = marked / sizes
+    errors = sizes**2 * shares * (1.0 - shares) / drawn * (1.0 - drawn / sizes)
+    return float(2.0 * norm.ppf(0.5 + LEVEL / 2.0) * np.sqrt(np.sum(errors)) / np.sum(sizes))
+
+
+def show_reachable(case: Case) -> None:
+    """Print how narrow an interval from a draw by class could be at best, and how narrow ours is."""
+    sizes, marked = tabulate(case)
+    spreads = np.sqrt(marked / sizes * (1.0 - marked / sizes))
+    drawn = allocate(sizes, case.n_checked, "neyman", spreads)
+    level = (1.0 - LEVEL) / 2.0
+
+    def strata_of(hits: tuple[int, ...]) -> tuple[Stratum, ...]:
+        parts = zip(sizes.tolist(), drawn.tolist(), hits, strict=True)
+        return tuple(Stratum(*part) for part in parts)
+
+    def narrowest_ends(hits: tuple[int, ...]) -> tuple[int, int]:
+        strata = strata_of(hits)
+        mirrored = tuple(stratum.mirrored() for stratum in strata)
+        fewest = case.n_rows - narrowest_most_marked(mirrored, level)
+        return fewest, narrowest_most_marked(strata, level)
+
+    def our_ends(hits: tuple[int, ...]) -> tuple[int, int]:
+        return total_interval(strata_of(hits), LEVEL)
+
+    strata = list(zip(sizes.tolist(), marked.tolist(), drawn.tolist(), strict=True))
+    _, width_alone = alone_means(case)
+    _, narrowest_width = exact_means(strata, narrowest_ends)
+    _, width = exact_means(strata, our_ends)
+    oracle = oracle_width(sizes, marked, drawn)
+    print(
+        f"{case}: {drawn.tolist()} drawn, labels alone {width_alone:.4f}; as ratios: normal with "
+        f"known spreads {oracle / width_alone:.3f}, narrowest exact "
+        f"{narrowest_width / width_alone:.3f}, ours {width / width_alone:.3f}",
+        flush=True,
+    )
+
+
+def show_exact(case: Case) -> None:
+    """Print the exact coverage and width of a draw by class, and of labels alone."""
+    sizes, marked = tabulate(case)
+    drawn = allocate(sizes, case.n_checked, "neyman").tolist()
+
+    def by_class(hits: tuple[int, ...]) -> tuple[int, int]:
+        parts = zip(sizes.tolist(), drawn, hits, strict=True)
+        return total_interval(tuple(Stratum(*part) for part in parts), LEVEL)
+
+    strata = list(zip(sizes.tolist(), marked.tolist(), drawn, strict=True))
     holds, width = exact_means(strata, by_class)
-    holds_alone, width_alone = exact_means([(case.n_rows, marked, case.n_checked)], alone)
+    holds_alone, width_alone = alone_means(case)
     print(
         f"{case}: {drawn} drawn, holds {holds:.3f}, width {width:.4f}; labels alone "
         f"{holds_alone:.3f}, {width_alone:.4f}; ratio {width / width_alone:.3f}",
@@ -310,6 +366,7 @@ def main() -> None:
     parser.add_argument("--checked", type=int, nargs="+", default=[30, 100, 300])
     parser.add_argument("--quality", nargs="+", default=["0.8/0.8", "0.9/0.98", "0.99/0.99"])
     parser.add_argument("--exact", action="store_true")
+    parser.add_argument("--reachable", action="store_true")
     given = parser.parse_args()
     cases = [
         Case(given.rows, share, *map(float, quality.split("/")), n_checked)
@@ -317,9 +374,10 @@ def main() -> None:
             given.shares, given.quality, given.checked
         )
     ]
-    if given.exact:
+    if given.exact or given.reachable:
+        show = show_reachable if given.reachable else show_exact
         for case in cases:
-            show_exact(case)
+            show(case)
         return
     seeds = range(given.first_seed, given.first_seed + given.draws)
     started = time.perf_counter()
