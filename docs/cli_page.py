@@ -38,8 +38,9 @@ Files are written in one piece: if a run is interrupted, nothing is left half wr
 | exit code | meaning |
 | --- | --- |
 | 0 | done |
-| 1 | something is wrong with the table, or the claim of `audit --at-most` was not shown; a sentence says what |
+| 1 | something is wrong with the table; a sentence says what |
 | 2 | something is wrong with the options, or a file would be overwritten (`--force` replaces it) |
+| 3 | the claim of `audit --at-most` was not shown; nothing is wrong with the table |
 | 130 | interrupted |
 
 The rest of this page is what `--help` prints.

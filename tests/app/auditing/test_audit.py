@@ -64,12 +64,12 @@ class TestReading:
         nested = judged.assign(output=[{"label": label} for label in judged["llm"]])
         result = audit(nested.drop(columns="llm"), "gold", "output.label")
         assert result.wrong.equals(audit(judged, "gold", "llm").wrong)
-        with pytest.raises(ValueError, match=r"has the field 'score'\. Fields are 'label'"):
+        with pytest.raises(ValueError, match=r"no column 'output\.score'\. .* 'output\.label'"):
             audit(nested, "gold", "output.score")
 
     @pytest.mark.parametrize(
         ("cell", "message"),
-        [({"a": {"label": "x"}}, "such as output.a.label"), (["x", "y"], "such as output.0")],
+        [({"a": {"label": "x"}}, "such as 'output.a.label'"), (["x", "y"], "holds lists")],
     )
     def test_whole_objects_are_no_predictions(self, judged, cell, message):
         nested = judged.assign(output=[cell] * 400)
@@ -91,6 +91,22 @@ class TestReading:
         later = frame.assign(gold=frame["gold"].where(~right, frame["llm"]))
         result = audit(later, "gold", "llm", suspects=0)
         assert result.wrong["at_most"] == plain.wrong["at_most"]
+
+    def test_the_mean_of_numbers_rests_on_the_draw_alone(self):
+        """Whatever was checked besides, because it looked wrong."""
+        random = np.random.default_rng(0)
+        frame = pd.DataFrame({"llm": random.normal(size=300)})
+        truth = frame["llm"] + 0.3 * random.normal(size=300)
+        drawn = np.arange(300) % 6 == 0
+        frame = frame.assign(
+            gold=truth.where(drawn), gold_random=drawn, gold_random_probability=0.2
+        )
+        off = np.flatnonzero(~drawn & (truth - frame["llm"] > 0.4))
+        more = frame.assign(gold=truth.where(drawn | np.isin(np.arange(300), off)))
+        plain = audit(frame, "gold", "llm", tolerance=0.5, suspects=0)
+        result = audit(more, "gold", "llm", tolerance=0.5, suspects=0)
+        ends = ["estimate", "lower", "upper", "n_labels"]
+        assert result.mean[ends].equals(plain.mean[ends])
 
     def test_rows_added_after_the_draw_may_all_be_wrong(self, judged):
         frame = judged.assign(gold_random=judged["gold"].notna(), gold_random_probability=0.2)
@@ -307,7 +323,7 @@ class TestCommand:
             assert {"estimate", "at_most", "certainty"} <= set(wrong)
         assert content["wrong"]["at_most"] == audit(judged, "gold", "llm").wrong["at_most"]
 
-    @pytest.mark.parametrize(("share", "code"), [("90%", 0), ("0.9", 0), ("1%", 1)])
+    @pytest.mark.parametrize(("share", "code"), [("90%", 0), ("0.9", 0), ("1%", 3)])
     def test_a_claim_is_shown_or_not(self, judged, tmp_path, share, code):
         table = tmp_path / "judged.csv"
         judged.to_csv(table, index=False)
@@ -320,7 +336,7 @@ class TestCommand:
         table = tmp_path / "judged.csv"
         judged.assign(gold=judged["llm"].where(judged.index % 10 > 0, "other")).to_csv(table)
         words = (table, "--target", "gold", "--predictions", "llm", "--suspects", 0, "--at-most")
-        assert self.run(*words, "5%").exit_code == 1
+        assert self.run(*words, "5%").exit_code == 3
         assert self.run(*words, "10%").exit_code == 0
 
     @pytest.mark.parametrize(
@@ -336,8 +352,10 @@ class TestCommand:
         table = tmp_path / "judged.csv"
         judged.to_csv(table, index=False)
         done = self.run(table, "--target", "gold", "--predictions", "gpt")
-        assert done.exit_code == 1
+        assert done.exit_code == 1  # not the code of a claim that is not shown
         assert "gpt" in done.output
+        claim = ("--at-most", "90%")
+        assert self.run(table, "--target", "gold", "--predictions", "gpt", *claim).exit_code == 1
 
     def test_nothing_checked_says_what_to_do(self, judged, tmp_path):
         table = tmp_path / "judged.csv"
@@ -406,3 +424,29 @@ class TestRefusals:
     def test_an_empty_table(self):
         with pytest.raises(ValueError, match="no rows"):
             audit(pd.DataFrame({"gold": [], "llm": []}), "gold", "llm")
+
+
+class TestTerminal:
+    """What the terminal shows of the truth behind each prediction."""
+
+    def table(self, result):
+        return next(frame for title, frame in result.tables() if title.startswith("Truth"))
+
+    def test_each_prediction_and_what_it_turned_out_to_be(self, judged):
+        result = audit(judged, "gold", "llm", suspects=0)
+        table = self.table(result)
+        expected = pd.crosstab(judged["llm"], judged["gold"]).stack()
+        found = table.set_index(["predicted", "true"])["found"]
+        assert found.to_dict() == expected[expected > 0].to_dict()
+
+    def test_of_many_classes_the_most_frequent_errors(self):
+        random = np.random.default_rng(0)
+        truth = random.integers(0, 25, 2000).astype(str)
+        llm = np.where(random.random(2000) < 0.2, random.integers(0, 25, 2000).astype(str), truth)
+        llm = np.where((truth == "7") & (np.arange(2000) % 2 == 0), "8", llm)
+        gold = np.where(np.arange(2000) % 4 == 0, truth, None)
+        result = audit(pd.DataFrame({"llm": llm, "gold": gold}), "gold", "llm", suspects=0)
+        table = self.table(result)
+        assert len(table) == 12
+        assert table.iloc[0][["predicted", "true"]].tolist() == ["8", "7"]
+        assert (table["predicted"] != table["true"]).all()

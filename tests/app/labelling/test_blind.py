@@ -170,3 +170,14 @@ def test_a_table_of_predictions_alone_can_be_checked(tmp_path, wait):
         json.dumps(views.view(session))
         exported = session.export(tmp_path)
     assert audit(exported.labelled, "gold", "llm").wrong["n_wrong"] == 0
+
+
+def test_rows_that_cannot_be_compared_are_not_said_to_be_compared():
+    table = pd.DataFrame({"llm": ["a", "b"] * 20})
+    with Session(table, "gold", predictions="llm", settings=SessionSettings(seed=0)) as session:
+        assert "cannot be compared" in session.answers().source
+        assert "cannot be compared" in session.no_answers
+        session.propose("learn")
+        shown = json.dumps(views.view(session), default=str)
+        assert "The rows cannot be compared, so that they come in a random order." in shown
+        assert "being compared" not in shown

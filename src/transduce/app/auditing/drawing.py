@@ -16,8 +16,8 @@ from transduce.app.auditing.reading import (
     class_texts,
     holds_fractions,
     predicted_class,
+    read_column,
 )
-from transduce.app.tables.nested import read_field, spread_fields
 from transduce.core.files import whole_file
 from transduce.core.types import AnyArray, Array, ColumnName, Mask
 from transduce.core.words import counted, option
@@ -152,7 +152,7 @@ def _spreads(
 ) -> Array | None:
     """Return the spread expected in each stratum, from the labels that there are, if any."""
     n_strata = int(codes.max()) + 1
-    truth = class_texts(read_field(frame, target))
+    truth = class_texts(read_column(frame, target))
     wrong = ~missing & (truth != names)
     return expected_spreads(
         np.bincount(codes[~missing], minlength=n_strata),
@@ -162,7 +162,7 @@ def _spreads(
 
 def _bands(frame: pd.DataFrame, uncertainty: ColumnName | None) -> tuple[AnyArray, AnyArray]:
     """Return the band of uncertainty of each row, and what the bands are called."""
-    values = pd.to_numeric(read_field(frame, uncertainty), errors="coerce").to_numpy(dtype=float)
+    values = pd.to_numeric(read_column(frame, uncertainty), errors="coerce").to_numpy(dtype=float)
     if not np.isfinite(values).all():
         row = int(np.flatnonzero(~np.isfinite(values))[0])
         raise ValueError(
@@ -182,10 +182,11 @@ def list_to_check(
 ) -> pd.DataFrame:
     """Return the drawn rows as a sheet to fill in: a row each, the target empty and last.
 
-    Predictions are hidden, so that they do not sway who checks; fields of objects are columns.
+    Predictions are hidden, so that they do not sway who checks.
     """
-    left_out = [*hidden, *drawn.columns.columns, target]
-    rows = spread_fields(frame.iloc[drawn.rows], left_out).reset_index(drop=True)
+    left_out = {*hidden, *drawn.columns.columns, target}
+    shown = [name for name in frame.columns if name not in left_out]
+    rows = frame[shown].iloc[drawn.rows].reset_index(drop=True)
     rows.insert(0, ROW_NUMBER, drawn.rows + 1)
     rows[str(target)] = None
     return rows
@@ -195,10 +196,10 @@ def classes_to_choose(
     frame: pd.DataFrame, target: ColumnName, by: tuple[ColumnName, ...]
 ) -> list[str]:
     """Return the classes that were found or predicted, to choose from; none if there are many."""
-    predicted = [read_field(frame, name) for name in by]
+    predicted = [read_column(frame, name) for name in by]
     if any(map(holds_fractions, predicted)) and len(predicted) == 1:
         return []
-    classes = set(class_texts(read_field(frame, target)))
+    classes = set(class_texts(read_column(frame, target)))
     if any(map(holds_fractions, predicted)):  # one column of probabilities for each class
         classes |= set(class_texts(predicted_class(frame, by)))
     else:

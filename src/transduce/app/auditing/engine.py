@@ -13,7 +13,7 @@ from transduce.app.auditing.reading import LABELLED, AuditColumns, join_checks, 
 from transduce.app.auditing.result import Agreement, AuditResult, way_out_of_seen
 from transduce.app.auditing.suspects import OtherColumns, find_suspects
 from transduce.app.tables import files
-from transduce.app.tables.formats import Table
+from transduce.app.tables.formats import Original, Table
 from transduce.conformal.seen_labels import SeenLabels, find_seen_labels
 from transduce.core.checks import check_whole
 from transduce.core.computing import stage
@@ -158,9 +158,7 @@ def _read_table(table: pd.DataFrame | str | Path | Table) -> Table:
     if isinstance(table, Table):
         return table
     if isinstance(table, pd.DataFrame):
-        from transduce.app.tables.formats import Original
-
-        return Table(table, Original(), "")
+        return Table(table, Original(), "").divided()
     return files.read(table)
 
 
@@ -289,8 +287,7 @@ def _columns_of_question(
     names += [question.random, question.stratum, *question.predictions]
     stem = str(question.target).removesuffix(LABELLED)
     names += [f"{stem}{ending}" for ending in OF_THE_PAGE]
-    nested = {str(name).split(".")[0] for name in (question.target, *question.predictions)}
-    return [name for name in frame.columns if name in names or str(name) in nested]
+    return [name for name in frame.columns if name in names]
 
 
 def _find_seen_labels(columns: AuditColumns, others: OtherColumns) -> SeenLabels:

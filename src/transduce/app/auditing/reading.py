@@ -11,8 +11,8 @@ import pandas as pd
 
 from transduce.app.auditing.question import AuditQuestion
 from transduce.app.tables import numbers
-from transduce.app.tables.columns import check_once
-from transduce.app.tables.nested import field_or_none, has_field, read_field
+from transduce.app.tables.columns import check_columns, check_once
+from transduce.app.tables.nested import refuse_objects
 from transduce.app.tables.probabilities import Probabilities, as_numbers, read_probabilities
 from transduce.core.types import AnyArray, Array, ColumnName, Mask
 from transduce.core.words import counted, option, quoted
@@ -79,7 +79,7 @@ def read_audit(frame: pd.DataFrame, question: AuditQuestion) -> AuditColumns:
     truth = _emptied(_read_target(frame, question, notes), question)
     second = None
     if question.second is not None:
-        second = _emptied(read_field(frame, question.second), question)
+        second = _emptied(read_column(frame, question.second), question)
     if truth.isna().all():
         way_out = "Draw some rows at random with `transduce draw`, and check them first."
         if f"{question.target}_random" in frame.columns:
@@ -134,13 +134,23 @@ def read_audit(frame: pd.DataFrame, question: AuditQuestion) -> AuditColumns:
     )
 
 
+def read_column(frame: pd.DataFrame, name: ColumnName) -> pd.Series:
+    """Return a column of values; a ValueError says that there is none, or that it holds lists."""
+    check_columns(frame, [name])
+    refuse_objects(frame.columns, [name])
+    column = frame[name]
+    if column.dtype == object and any(isinstance(cell, list | np.ndarray) for cell in column):
+        raise ValueError(f"Column {name!r} holds lists: put what is to be read into a column.")
+    return column
+
+
 def _read_target(frame: pd.DataFrame, question: AuditQuestion, notes: list[str]) -> pd.Series:
     """Return what a person found, from the labelling page's column where it wrote one."""
     labels = f"{question.target}{LABELLED}"
     if labels in frame.columns and f"{question.target}_by" in frame.columns:
         notes.append(f"Labels were read from {labels!r}, which the labelling page wrote.")
         return frame[labels]
-    return read_field(frame, question.target)
+    return read_column(frame, question.target)
 
 
 def _emptied(column: pd.Series, question: AuditQuestion) -> pd.Series:
@@ -159,7 +169,7 @@ def _read_predictions(
 ) -> tuple[pd.Series, Array | None]:
     """Return the predicted class or number of each row, and how uncertain it says it is."""
     if len(question.predictions) == 1:
-        return _emptied(read_field(frame, question.predictions[0]), question), None
+        return _emptied(read_column(frame, question.predictions[0]), question), None
     probabilities = _read_probabilities(frame, question.predictions)
     return probabilities.likeliest.set_axis(frame.index), probabilities.uncertainty
 
@@ -167,13 +177,13 @@ def _read_predictions(
 def predicted_class(frame: pd.DataFrame, columns: tuple[ColumnName, ...]) -> pd.Series:
     """Return the predicted class of each row, or the likeliest of several columns."""
     if len(columns) == 1:
-        return read_field(frame, columns[0])
+        return read_column(frame, columns[0])
     return _read_probabilities(frame, columns).likeliest.set_axis(frame.index)
 
 
 def _read_probabilities(frame: pd.DataFrame, columns: tuple[ColumnName, ...]) -> Probabilities:
     """Return how probable each class is at each row, from one column or field for each."""
-    return read_probabilities([read_field(frame, name).rename(name) for name in columns])
+    return read_probabilities([read_column(frame, name).rename(name) for name in columns])
 
 
 def _refuse_one_probability(
@@ -329,7 +339,7 @@ def _read_draw(
     if stratum is None:
         return drawn, drawn_from, None
     notes.append(f"Rows were drawn from each {stratum!r} by itself.")
-    return drawn, drawn_from, class_texts(read_field(frame, stratum))
+    return drawn, drawn_from, class_texts(read_column(frame, stratum))
 
 
 def _way_out_of_unchecked() -> str:
@@ -353,7 +363,7 @@ def _about_rows_not_drawn_from(checked: Mask, drawn_from: Mask) -> list[str]:
 
 def _read_groups(frame: pd.DataFrame, name: ColumnName) -> AnyArray:
     """Return the group of each row; a ValueError says that there are too many."""
-    groups = class_texts(read_field(frame, name))
+    groups = class_texts(read_column(frame, name))
     n_groups = len(pd.unique(groups))
     if n_groups > MOST_GROUPS:
         raise ValueError(
@@ -390,12 +400,12 @@ def join_checks(
             f"{option('id')}."
         )
     else:
-        frame_ids = read_field(frame, id)
+        frame_ids = read_column(frame, id)
     check_ids = _field_of_checks(checks, id)
     labels = {wanted[0]: _field_of_checks(checks, wanted[0])}
     for name in wanted[1:]:
-        if has_field(checks, name):
-            labels[name] = read_field(checks, name)
+        if name in checks.columns:
+            labels[name] = read_column(checks, name)
     keys = frame_ids.map(_class_text, na_action="ignore")
     check_keys = check_ids.map(_class_text, na_action="ignore")
     _refuse_repeated("table", id, keys)
@@ -441,8 +451,8 @@ def _replace_cells(
     An empty cell of the other table replaces nothing.
     """
     column = np.full(len(frame), None, dtype=object)
-    if has_field(frame, name):
-        column = field_or_none(frame, name).astype(object).to_numpy().copy()
+    if name in frame.columns:
+        column = frame[name].astype(object).to_numpy().copy()
     filled = ~pd.isna(cells)
     n_replaced = 0
     for row, cell in zip(rows[filled].tolist(), cells[filled], strict=True):
@@ -454,9 +464,9 @@ def _replace_cells(
 
 def _field_of_checks(checks: pd.DataFrame, name: ColumnName) -> pd.Series:
     """Return a column or field of the table of checks; a ValueError says that it is theirs."""
-    if not has_field(checks, name):
+    if name not in checks.columns:
         raise ValueError(f"The table of checks has no column {name!r}.")
-    return read_field(checks, name)
+    return read_column(checks, name)
 
 
 def _match_as_numbers(keys: pd.Series, check_keys: pd.Series) -> bool:

@@ -24,6 +24,7 @@ from transduce.population.means import estimate_mean
 from transduce.population.sample import Sample
 
 MORE_CHECKS = (50, 100, 300)
+MOST_TRUTHS = 12  # lines of truth against prediction in the terminal
 
 WHAT_IT_RESTS_ON = (
     "This holds if the checked rows were drawn at random and the predictions were made without "
@@ -187,7 +188,10 @@ class AuditResult:
             strata = pd.factorize(self.columns.strata)[0]
         drawn = self.columns.drawn
         checked = self.columns.checked
-        sample = Sample(drawn & checked, strata=strata, lost=drawn & ~checked)
+        later = None
+        if self.columns.drawn_from is not None:
+            later = self.columns.drawn_from & checked & ~drawn
+        sample = Sample(drawn & checked, strata=strata, lost=drawn & ~checked, later=later)
         return estimate_mean(
             self.columns.truth,
             self.columns.predictions,
@@ -236,6 +240,7 @@ class AuditResult:
         audit = self.whole
         if isinstance(audit, Audit):
             tables.append(("Wrong, by what was predicted", _wrong_table(audit.by_prediction)))
+            tables.append(_truth_table(audit))
         for name, grouped in self.audits.items():
             if name is not None:
                 groups = grouped.wrong.drop(index=ALL_ROWS)
@@ -328,16 +333,43 @@ def _wrong_table(lines: pd.DataFrame) -> pd.DataFrame:
     )
 
 
+def _truth_table(audit: Audit) -> tuple[str, pd.DataFrame]:
+    """Return what each prediction turned out to be, with its title; of many classes the errors."""
+    lines = audit.confusion
+    found = lines[lines["n_found"] > 0]
+    title = "Truth against prediction: shares of the rows with each prediction"
+    if len(found) > MOST_TRUTHS:
+        title = "Truth against prediction: the most frequent errors"
+        sizes = audit.by_prediction["n_rows"].loc[found["predicted"]].to_numpy()
+        n_expected = (found["estimate"] * sizes).where(found["predicted"] != found["true"], 0.0)
+        largest = n_expected.sort_values(ascending=False, kind="stable").head(MOST_TRUTHS)
+        found = found.loc[largest.index[largest > 0.0]]
+    table = pd.DataFrame(
+        {
+            "predicted": [str(name) for name in found["predicted"]],
+            "true": [str(name) for name in found["true"]],
+            "found": found["n_found"].to_numpy(),
+            "of checked": found["n_checked"].to_numpy(),
+            **_share_columns(found),
+        }
+    )
+    return title, table
+
+
 def _share_table(lines: pd.DataFrame) -> pd.DataFrame:
     """Return shares with the words that people read."""
     return pd.DataFrame(
         {
             "class": [str(name) for name in lines.index],
-            "share": [f"{100 * share:.1f} %" for share in lines["estimate"]],
-            "from": [f"{100 * share:.1f} %" for share in lines["lower"]],
-            "to": [f"{100 * share:.1f} %" for share in lines["upper"]],
+            **_share_columns(lines),
         }
     )
+
+
+def _share_columns(lines: pd.DataFrame) -> dict[str, list[str]]:
+    """Return shares and the ends of their intervals as texts."""
+    names = {"share": "estimate", "from": "lower", "to": "upper"}
+    return {word: [f"{100 * share:.1f} %" for share in lines[name]] for word, name in names.items()}
 
 
 def _verb(number: int) -> str:

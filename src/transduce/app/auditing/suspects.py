@@ -58,7 +58,13 @@ class OtherColumns:
         checked: Mask,
         random_state: int = 0,
     ) -> OtherColumns:
-        """Choose the rows of a table; the checked ones (n,) are always among them."""
+        """Choose the rows of a table; the checked ones (n,) are always among them.
+
+        Columns that only checked rows have, such as who checked them, tell nothing of the others.
+        """
+        elsewhere = frame[~checked]
+        told = [name for name in frame.columns if elsewhere.empty or elsewhere[name].notna().any()]
+        frame = frame[told]
         known = np.flatnonzero(checked)
         others = np.flatnonzero(~checked)
         room = max(MOST_ROWS - len(known), 1)

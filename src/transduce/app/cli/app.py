@@ -321,7 +321,7 @@ RANDOM = (
 STRATUM = "A column with the stratum of each row; by default the one that `transduce draw` writes."
 OFF_BY = "Numbers: a prediction is wrong if it is off by more than this, such as 0.5 or 5%."
 AT_MOST = (
-    "Exit with code 1 unless it is shown that at most this share of the unchecked predictions is "
+    "Exit with code 3 unless it is shown that at most this share of the unchecked predictions is "
     "wrong, such as 5%."
 )
 SEVERAL = "The column to fill. May be repeated."
@@ -575,7 +575,7 @@ def audit_command(  # noqa: PLR0913
     A language model, a vendor or an old rule has predicted every row, and a person has checked some
     rows that were drawn at random. The bounds are exact, however wrong the predictions are.
 
-    Exit codes: 0 done, and the claim of --at-most was shown; 1 it was not shown, or bad data;
+    Exit codes: 0 done, and the claim of --at-most was shown; 3 it was not shown; 1 bad data;
     2 bad usage; 130 interrupted.
     """
     question: OptionValues = {

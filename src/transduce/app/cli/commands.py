@@ -24,7 +24,7 @@ from transduce.app.cli.selection import (
     select_rows,
 )
 from transduce.app.cli.terminal import (
-    BAD_DATA,
+    NOT_SHOWN,
     called,
     guarantee_lines,
     more_on_guarantee,
@@ -59,7 +59,6 @@ from transduce.app.tables.files import check_fits, out_kind, write
 from transduce.app.tables.formats import Table
 from transduce.app.tables.glances import is_too_large
 from transduce.app.tables.layout import LayoutRequest
-from transduce.app.tables.nested import field_or_none, has_field
 from transduce.app.tables.parts import is_many
 from transduce.conformal import Exchangeability, Selection
 from transduce.conformal.designs.registry import design_of_flags
@@ -526,9 +525,6 @@ def _with_target(source: Table, target: str) -> tuple[Table, pd.DataFrame]:
     if target in source.frame.columns:
         check_columns(source.frame, [target])
         return source, none
-    if has_field(source.frame, target):
-        labels = field_or_none(source.frame, target)
-        return replace(source, frame=source.frame.assign(**{target: labels})), none
     alike = [name for name in source.frame.columns if str(name).casefold() == target.casefold()]
     if alike:
         check_columns(source.frame, [target])  # which names the one that is meant
@@ -675,7 +671,7 @@ def audit_file(
             return
         tell(result.verdict(limit))
         if not result.shows_at_most(limit):
-            raise typer.Exit(BAD_DATA)
+            raise typer.Exit(NOT_SHOWN)
 
     return show
 
@@ -732,6 +728,7 @@ def compare_file(
         check_free(plot, force=force)
     source = read_table(table, given)
     rows = FrameSource.read(source, target, options)
+    options = options.below(rows.frame.columns, target)
     labels = rows.labels
     if labels.n_labels < folds:
         fewer = option("folds", max(2, labels.n_labels // 2))

@@ -59,6 +59,7 @@ COLUMNS = {
 DONE = 0
 BAD_DATA = 1
 BAD_USAGE = 2
+NOT_SHOWN = 3  # the table is good, and what was claimed of it is not shown
 INTERRUPTED = 130
 
 

@@ -190,9 +190,12 @@ def fill_table(table: Any, target: ColumnName, options: Options) -> FillResult:
     """Fill a column, with options that were read, questions to the result among them."""
     if is_dask(table):
         options.check_sampled()
-        check_columns(pd.DataFrame(columns=list(table.columns)), options.columns(target))
-        return fill_parts(DaskSource(table, parts=table.to_delayed()), target, options)
+        dask_source = DaskSource(table, parts=table.to_delayed()).divided()
+        settled = options.below(dask_source.columns, target)
+        check_columns(pd.DataFrame(columns=dask_source.columns), settled.columns(target))
+        return fill_parts(dask_source, target, settled)
     source = FrameSource.read(table, target, options)
+    options = options.below(source.frame.columns, target)
     source, options = use_draw(source, options)
     settled = options.for_labels(source.labels)
     if is_sampled(source, settled):
@@ -258,6 +261,7 @@ def fit_fill(
     """
     settings = Options.read(options, questions=True)
     source = FrameSource.read(table, target, settings)
+    settings = settings.below(source.frame.columns, target)
     source = replace(source, prefer=prefer or source.prefer)
     return _fit_later(source, settings, limits)
 

@@ -33,6 +33,7 @@ from transduce.app.filling.sources import (
 from transduce.app.tables.columns import check_columns
 from transduce.app.tables.delimited import usual_sign
 from transduce.app.tables.files import memory_free
+from transduce.app.tables.nested import ObjectFields
 from transduce.app.tables.notes import About, notes_about
 from transduce.app.tables.parts import (
     Part,
@@ -104,6 +105,11 @@ class _FileSource(PartSource):
     filled: FilledFolder | None = None  # once the parts are written
 
     @property
+    def stored_columns(self) -> list[ColumnName]:
+        """The columns of the files."""
+        return list(self.files.columns)
+
+    @property
     def origin(self) -> tuple[Path, ...]:
         """The files that the rows came from."""
         return self.files.files
@@ -119,7 +125,7 @@ class _FileSource(PartSource):
             (part, item) for part, item in zip(self.parts, items, strict=True) if item is not None
         ]
         results: list[Any] = [None] * len(items)
-        shared = (work, self.files, self.batch_rows)
+        shared = (work, self.files, self.batch_rows, self.fields)
         with stage(doing) as report:
             for n_done, (number, result) in enumerate(
                 self.runner.map(_work, shared, todo), start=1
@@ -161,11 +167,14 @@ class _FileSource(PartSource):
         return self.filled
 
 
-def _work(shared: tuple[Work, PartFiles, int], item: tuple[Part, Any]) -> tuple[int, Any]:
+def _work(
+    shared: tuple[Work, PartFiles, int, ObjectFields], item: tuple[Part, Any]
+) -> tuple[int, Any]:
     """Do some work on the rows of a part."""
-    work, files, batch_rows = shared
+    work, files, batch_rows, fields = shared
     part, account = item
-    return part.number, work(account, map(files.frame_of, files.batches(part, batch_rows)))
+    frames = map(files.frame_of, files.batches(part, batch_rows))
+    return part.number, work(account, map(fields.divide, frames))
 
 
 class _HashedFile:
@@ -368,7 +377,8 @@ def fill_folder_and_finish(
         remove_torn(folder)
         try:
             source = _open_source(table, target, manifest, read, memory, runner)
-            result = _answer(fill_parts(source, target, read), source, manifest)
+            settled = read.below(source.columns, target)
+            result = _answer(fill_parts(source, target, settled), source, manifest)
             _finish(result, manifest, finish)
         except Exception:
             manifest.abandon()
@@ -395,15 +405,17 @@ def _open_source(
         is_text = kind != "parquet"
         files = open_parts(table, manifest.make_work() if is_text else folder / "none")
         files = replace(files, index=tuple(name for name in files.index if name not in names))
-    check_columns(pd.DataFrame(columns=files.columns), names)
-    manifest.check_strangers([part_file(part, files) for part in files.parts], ENDINGS[kind])
-    if manifest.earlier is None:
-        manifest.save()
     account: JsonObject = {"name": table, "flags": {"out": f"{folder}".rstrip("/") + "/"}}
     account |= {"prefer": usual_sign(files.delimiter), "words": files.kind in ("csv", "tsv")}
     account |= {"pictures": os.path.commonpath([path.resolve().parent for path in files.files])}
     batch_rows = _batch_rows(files, memory, runner)
-    return _FileSource(folder, files, runner, batch_rows, parts=files.parts, **account)
+    source = _FileSource(folder, files, runner, batch_rows, parts=files.parts, **account).divided()
+    settled = options.below(source.columns, target)
+    check_columns(pd.DataFrame(columns=source.columns), settled.columns(target))
+    manifest.check_strangers([part_file(part, files) for part in files.parts], ENDINGS[kind])
+    if manifest.earlier is None:
+        manifest.save()
+    return source
 
 
 def _answer(sample: FillResult, source: _FileSource, manifest: Manifest) -> FillResult:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from transduce.app.filling.sources import FrameSource
 from transduce.app.filling.table_fit import TableFit, estimator_rows
 from transduce.app.tables.columns import Target, check_once
 from transduce.app.tables.features import Encoder
+from transduce.app.tables.nested import ObjectFields
 from transduce.app.tables.row_hashes import content_order, row_hashes
 from transduce.conformal import Exchangeability, exchangeability_test
 from transduce.conformal.outside import OutsideCalibration, calibrate_outside
@@ -61,6 +62,7 @@ class FittedFill:
     kept_offset: Array | None = None  # (k,) predictions made elsewhere, at calibration labels
     # (k, columns) calibration rows with their labels; None where rows are answered part by part
     kept_frame: pd.DataFrame | None = None
+    fields: ObjectFields = field(default_factory=ObjectFields)  # of objects, which are columns here
 
     @classmethod
     def calibrate(
@@ -89,6 +91,7 @@ class FittedFill:
             verdict=verdict,
             kept_offset=kept_offset,
             kept_frame=held.frame.iloc[labelled].reset_index(drop=True),
+            fields=held.fields,
         )
 
     def for_parts(self) -> FittedFill:
@@ -102,6 +105,10 @@ class FittedFill:
     def below(self, folder: str | Path) -> FittedFill:
         """Return the same model for a table in another folder, which holds its pictures."""
         return replace(self, encoder=self.encoder.below(folder))
+
+    def clean(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Return later rows as those of the fit: fields of objects are columns."""
+        return self.options.clean(self.fields.divide(frame))
 
     def raw_answer(self, frame: pd.DataFrame, rows: AnyArray | None = None) -> Answer:
         """Return the answers at rows of a table, at these places of it, as the fit gives them."""
@@ -145,7 +152,7 @@ class FittedFill:
         """
         check_type("frame", frame, pd.DataFrame, "a pandas frame")
         check_once(frame.columns, "The table")
-        frame = self.options.clean(frame)
+        frame = self.clean(frame)
         labels = self.reading.read(frame)
         rows = np.flatnonzero(labels.missing)
         columns = AnswerColumns(self.options, self.calibration, self.labels, same_types=True)
@@ -198,13 +205,13 @@ class FittedFill:
 
     def notes_on_later(self, frame: pd.DataFrame) -> list[str]:
         """Return notes on cells of later rows: unreadable, limits, new categories."""
-        frame = self.options.clean(frame)
+        frame = self.clean(frame)
         rows = np.flatnonzero(self.reading.read(frame).missing)
         return [note.text for note in self.encoder.notes(frame.iloc[rows], rows)]
 
     def compare_later(self, frame: pd.DataFrame) -> Exchangeability:
         """Return how later rows, 1000 of them at most, compare with the calibration rows."""
-        frame = self.options.clean(frame)
+        frame = self.clean(frame)
         columns = [name for name in self.encoder.columns if name in frame.columns]
         drawn = content_order(row_hashes(frame[columns]))[:MOST_COMPARED]
         features = self.encoder.transform(frame.iloc[drawn])

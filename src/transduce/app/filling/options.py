@@ -12,7 +12,7 @@ import csv
 import inspect
 import shlex
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict, TypeVar
@@ -116,8 +116,9 @@ HELP = {
         "id": "The column that names the rows.",
         "predictions": "A column of predictions that were made elsewhere without the labels, "
         "such as by a language model; or several columns, each with the probability of one class "
-        "and named after it. Predicted numbers are corrected; predicted classes join the blend as "
-        "one more method. The column is also used as a feature.",
+        "and named after it. A field of JSON objects is written with dots, here and wherever a "
+        "column is named, such as output.label. Predicted numbers are corrected; predicted "
+        "classes join the blend as one more method. The column is also used as a feature.",
         "features": "Input for your own estimators: encoded features, or the raw columns.",
         "missing": "Values that mark an empty cell in any column, such as -999.",
         "keep": "Numbers such as 999 that are real values. Otherwise such a number counts as an "
@@ -532,6 +533,23 @@ class Options:
         from transduce.app.tables.spellings import respelled
 
         return respelled(without(frame, self.missing), self.same, exactly=self.case_sensitive)
+
+    def below(self, columns: Iterable[ColumnName], target: ColumnName) -> Options:
+        """Return the options for a table: where an object is named, its fields are meant.
+
+        Fields that are named by themselves are not.
+        """
+        from transduce.app.tables.nested import fields_below
+
+        named = {target, self.id, *self.predicted, *self.design.columns}
+        others = [name for name in columns if name not in named]
+        return replace(
+            self,
+            ignore=fields_below(others, self.ignore),
+            text=fields_below(others, self.text),
+            number=fields_below(others, self.number),
+            views=[fields_below(others, view) for view in self.views],
+        )
 
     def columns(self, target: ColumnName) -> list[ColumnName]:
         """Return all columns that are named.

@@ -31,7 +31,7 @@ def predict_later(fitted: FittedFill, frame: pd.DataFrame) -> PredictedColumn:
             "with it, and ask for the share of each class."
         )
     assert fitted.kept_frame is not None
-    frame = fitted.options.clean(frame)
+    frame = fitted.clean(frame)
     later = fitted.reading.read(frame)
     kept = fitted.reading.read(fitted.kept_frame)
     n_later = len(later.missing)

@@ -136,7 +136,7 @@ def _predict_part(fitted: FittedFill, frames: Iterable[pd.DataFrame]) -> Predict
     predictions = []
     classes = fitted.outside.table.classes
     for frame in frames:
-        cleaned = fitted.options.clean(frame)
+        cleaned = fitted.clean(frame)
         target = fitted.reading.read(cleaned)
         rows = np.flatnonzero(target.missing)
         answer = fitted.raw_answer(cleaned.iloc[rows], rows)

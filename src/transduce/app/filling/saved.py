@@ -20,6 +20,7 @@ from transduce.app.filling.options import Options
 from transduce.app.filling.sources import FrameSource, draw
 from transduce.app.tables.arrow_tables import arrow_table
 from transduce.app.tables.formats import Table
+from transduce.app.tables.nested import ObjectFields
 from transduce.app.tables.pictures import file_below, holds_pictures, small_copies
 from transduce.app.tables.vectors import to_pandas
 from transduce.core.checks import check_path
@@ -73,6 +74,7 @@ def save(
     """
     read = Options.read(options, questions=True)
     source = FrameSource.read(table, target, read)
+    read = read.below(source.frame.columns, target)
     read.check_sampled()
     if not all(isinstance(name, str) for name in source.frame.columns):
         raise ValueError(
@@ -85,6 +87,7 @@ def save(
         "version": version("transduce"),
         "prefer": source.prefer,
         "target": target,
+        "objects": source.fields.as_json(),
     }
     account["limits"] = asdict(source.labels.limits)
     if len(read.parts) > 1:
@@ -171,4 +174,6 @@ def load(path: str | Path) -> FittedFill:
             raise ValueError(f"{path} names the method {part!r}, which is not known here.")
     options = Options.of_json(account["options"] | {"method": method}).as_dict()
     limits = Limits(**account["limits"])
-    return fit_fill(frame, account["target"], prefer=account["prefer"], limits=limits, **options)
+    fields = ObjectFields.of_json(account.get("objects", {}))
+    fitted = fit_fill(frame, account["target"], prefer=account["prefer"], limits=limits, **options)
+    return replace(fitted, fields=fields)

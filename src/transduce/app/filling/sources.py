@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 import pandas as pd
@@ -28,6 +29,7 @@ from transduce.app.tables.columns import (
 )
 from transduce.app.tables.decimal_signs import sign_of_frame
 from transduce.app.tables.formats import Table
+from transduce.app.tables.nested import ObjectFields, divide_objects, refuse_objects
 from transduce.app.tables.notes import About, Note, notes_about
 from transduce.app.tables.row_draws import PartScan, RowDraw, draw_roles
 from transduce.app.tables.row_hashes import content_order, labelled_hashes, row_hashes
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
     from transduce.app.filling.later_rows import FittedFill
 
 MOST_LABELS = 50_000  # more are not fitted to
+MOST_FRAMES = 10**9  # all frames of a part
 Work = Callable[[Any, Any], Any]
 SampledColumns = tuple[
     AnyArray, pd.DataFrame
@@ -90,21 +93,26 @@ class FrameSource(_Source):
     computed: tuple[Any, ...] = ()  # columns that formulas of a workbook compute from the target
     further_notes: tuple[Note, ...] = ()  # on the file, and on what was found beside the labels
     lines: Sequence[int] | None = None  # of the file, on which each row begins
+    fields: ObjectFields = field(default_factory=ObjectFields)  # of objects, which are columns here
 
     @classmethod
     def read(cls, table: Any, target: ColumnName, options: Options) -> FrameSource:
         """Return a frame, or a table read from a file, with its labels."""
-        names = options.columns(target)
         given = table
         if isinstance(table, Table):
-            given = table.frame.drop(columns=[name for name in table.index if name not in names])
+            named = options.columns(target)
+            index = [name for name in table.index if name not in named]
+            given = table.stored_frame.drop(columns=index)
+            frame = table.frame.drop(columns=index)
+            fields = table.fields
             table.check_column(target)
-        if isinstance(given, pd.DataFrame):
-            frame = given
         else:
-            frame = as_pandas(given)
+            frame = table if isinstance(table, pd.DataFrame) else as_pandas(table)
+            frame, fields = divide_objects(frame)
+        names = options.below(frame.columns, target).columns(target)
         cleaned = options.clean(frame)
         columns.check_columns(frame, names)
+        refuse_objects(frame.columns, [target, *options.predicted])
         if isinstance(table, Table):
             cells = table.column_reading(target)
         else:
@@ -114,7 +122,7 @@ class FrameSource(_Source):
             labels = read_target(cleaned, target, cells=cells, **options.reading_of(target))
         check_names(frame, labels, **options.new_columns)
         if not isinstance(table, Table):
-            return cls(given, frame, labels, prefer=cells.prefer)
+            return cls(given, frame, labels, prefer=cells.prefer, fields=fields)
         account: JsonObject = {
             "further_notes": tuple(notes_about(About.FILE, table.notes)),
             "name": table.name,
@@ -128,6 +136,7 @@ class FrameSource(_Source):
             frame,
             labels,
             flags=table.flags,
+            fields=fields,
             **account,
         )
 
@@ -269,6 +278,7 @@ class PartSource(_Source):
     """A table in parts, each of one or more frames that are read where the work is done."""
 
     parts: Sequence[Any]
+    fields: ObjectFields = field(default_factory=ObjectFields)  # of objects, which are columns here
 
     def check_questions(self, before: Options, asked: Options) -> None:
         """Refuse what no part of the table can be asked alone."""
@@ -282,6 +292,25 @@ class PartSource(_Source):
     ) -> list[Any]:
         """Return ``work(item, frames)`` for every part, in order; None where the item is None."""
         raise NotImplementedError
+
+    @property
+    def stored_columns(self) -> list[ColumnName]:
+        """The columns of the table as it is stored."""
+        raise NotImplementedError
+
+    @property
+    def columns(self) -> list[ColumnName]:
+        """The columns of the table, fields of objects among them."""
+        return self.fields.all_names(self.stored_columns)
+
+    def divided(self) -> Self:
+        """Return the same parts, with the fields of objects as columns."""
+        n_parts = len(self.parts)
+        of_first, *_ = self.each("looking", _find_fields, [1, *[None] * (n_parts - 1)])
+        if not of_first.paths:
+            return self
+        of_parts = self.each("looking", _find_fields, [MOST_FRAMES] * n_parts)
+        return replace(self, fields=ObjectFields.of_parts(of_parts, self.stored_columns))
 
     def add_columns(self, columns: PartColumns, table: Any = None) -> Any:
         """Return the table, which may have new columns already, with new columns after its own."""
@@ -341,7 +370,9 @@ class PartSource(_Source):
         columns.check_marks(labels)  # the rows with and without a label were drawn already
         check_names(frame, labels, **options.new_columns)
         n = len(drawn) - len(roles.calibration)
-        rows = FrameSource(frame, frame, labels, prefer=prefer, pictures=self.pictures)
+        rows = FrameSource(
+            frame, frame, labels, prefer=prefer, pictures=self.pictures, fields=self.fields
+        )
         held = rows.at(np.arange(n, len(drawn)))
         return rows.at(np.arange(n)), replace(held, frame=held.frame.reset_index(drop=True))
 
@@ -363,6 +394,21 @@ class Source(Protocol):
 
     def names_of_sample(self, roles: RowDraw) -> RowNames:
         """Return what messages call the rows that the fit sees."""
+
+
+def _find_fields(n_frames: int, frames: Iterable[pd.DataFrame]) -> ObjectFields:
+    """Return the fields of objects in the first frames of a part."""
+    found = [ObjectFields.of(frame) for frame in islice(frames, n_frames)]
+    names = [name for fields in found for name in fields.paths]
+    return ObjectFields.of_parts(found, names)
+
+
+def _with_fields(
+    about: tuple[Work, ObjectFields], item: Any, frames: Iterable[pd.DataFrame]
+) -> Any:
+    """Do some work on frames in which fields of objects are columns."""
+    work, fields = about
+    return work(item, map(fields.divide, frames))
 
 
 def _scan_frames(about: tuple[Any, Options, bool], frames: Iterable[pd.DataFrame]) -> PartScan:
@@ -445,6 +491,11 @@ class DaskSource(PartSource):
 
     given: Any
 
+    @property
+    def stored_columns(self) -> list[ColumnName]:
+        """The columns of the frame as it was given."""
+        return list(self.given.columns)
+
     def each(
         self,
         doing: str,
@@ -458,9 +509,9 @@ class DaskSource(PartSource):
         from dask import compute, delayed
 
         pairs = zip(items, self.parts, strict=True)
-        done = iter(
-            compute(*[delayed(work)(item, [part]) for item, part in pairs if item is not None])
-        )
+        divided_work = partial(_with_fields, (work, self.fields))
+        tasks = [delayed(divided_work)(item, [part]) for item, part in pairs if item is not None]
+        done = iter(compute(*tasks))
         return [None if item is None else next(done) for item in items]
 
     def add_columns(self, columns: PartColumns, table: Any = None) -> Any:

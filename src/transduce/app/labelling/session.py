@@ -37,6 +37,7 @@ from transduce.app.labelling.table import (
     read_predictions,
     spelled_like,
 )
+from transduce.app.tables.nested import fields_below
 from transduce.core import checks
 from transduce.core.computing import few_threads, show_progress
 from transduce.core.types import AnyArray, Array, ColumnName, Mask
@@ -130,7 +131,10 @@ class SessionSettings:
         """Return how the columns that a table has are read, as options of `transduce.fill`."""
         named = {"ignore": self.ignore, "text": self.text, "number": self.number}
         others = [name for name in table.frame.columns if name != table.target]
-        return {how: [name for name in names if name in others] for how, names in named.items()}
+        return {
+            how: [name for name in fields_below(others, names) if name in others]
+            for how, names in named.items()
+        }
 
     def check_number(self, number: float) -> None:
         """Raise a ValueError if a label is a number that is not possible."""
@@ -657,7 +661,7 @@ class Session:
             # No search found it, so that it tells of all rows.
             random = np.random.default_rng([state.header.seed, state.n_events])
             place = random.integers(free.sum())
-            return Proposal(int(np.flatnonzero(free)[place]), "learn", "early")
+            return Proposal(int(np.flatnonzero(free)[place]), "learn", self._why_at_random)
         return self._choose_by_model(self.model, free)
 
     def _propose_again(self, row: int) -> Proposal:
@@ -920,14 +924,24 @@ class Session:
         return state.class_shares(np.append(model.shares_left, np.zeros(added)))
 
     def _unanswered(self) -> Answers:
-        """Return the labels alone, until all rows are compared."""
+        """Return the labels alone: rows are not compared yet, or cannot be."""
         certain = np.full(self.table.n_rows, np.nan)
         codes = self.state.codes()
         values: AnyArray = np.full(len(certain), -1, dtype=np.int16)
         if self.task == "numbers":
             values = certain.copy()
         values[[*codes]] = [*codes.values()]
-        return Answers(values, certain, "nobody yet: all rows are being compared")
+        source = "nobody yet: all rows are being compared"
+        if self.preparation.error is not None:
+            source = "nobody: the rows cannot be compared"
+        return Answers(values, certain, source)
+
+    @property
+    def _why_at_random(self) -> str:
+        """Why rows that are to teach come in a random order."""
+        if self.preparation.error is not None:
+            return "incomparable"
+        return "early"
 
     def named(self, values: AnyArray) -> AnyArray:
         """Return values of `Answers` as classes or numbers.

@@ -46,7 +46,8 @@ class Proposal:
         The row, and how it was chosen.
     reason : str
         Why, in a word: "likeliest", "teaches", "diverse", "widest", "advised", "random", "sample",
-        "again", "undone" or "skipped".
+        "again", "undone" or "skipped"; before rows are compared "early", and where they cannot be
+        "incomparable".
     value : float
         A number that belongs to the reason: the share of the uncertainty, the width, the number of
         the draw.

@@ -20,6 +20,7 @@ from transduce.app.tables.columns import ColumnReading, check_columns
 from transduce.app.tables.decimal_signs import sign_of_frame
 from transduce.app.tables.formats import Table
 from transduce.app.tables.layout import AUTOMATIC, LayoutRequest
+from transduce.app.tables.nested import divide_objects, fields_below, refuse_objects
 from transduce.app.tables.numbers import (
     holds_code,
     in_order,
@@ -229,6 +230,7 @@ def read_label_table(
     if isinstance(table, pd.DataFrame):
         frame = without(table.reset_index(drop=True), ())
         frame.columns = pd.Index([str(name) for name in frame.columns], dtype=object)
+        frame, _fields = divide_objects(frame)
         digest = hashlib.sha256(frame.to_csv(index=False).encode()).hexdigest()
     else:
         path = Path(table)
@@ -238,10 +240,13 @@ def read_label_table(
             digest = hashlib.file_digest(file, "sha256").hexdigest()
     if len(frame) == 0:
         raise ValueError("The table has no rows.")
-    check_columns(frame, list(show))
-    if target in show:
+    named = fields_below(frame.columns, show)
+    check_columns(frame, named)
+    if target in named:
         raise OptionError(f"{target!r} is the column to be labelled: show others.")
-    shown = list(show) or [str(name) for name in frame.columns if name != target][:MOST_SHOWN]
+    shown = [str(name) for name in named] or [
+        str(name) for name in frame.columns if name != target
+    ][:MOST_SHOWN]
     return LabelTable(frame, target, shown, digest, path, source)
 
 
@@ -296,6 +301,7 @@ def read_predictions(
             f"{table.target!r} is the column to be labelled: predictions are in another."
         )
     check_columns(table.frame, list(columns))
+    refuse_objects(table.frame.columns, columns)
     column = columns[0]
     if len(columns) > 1:
         probabilities = read_probabilities([table.frame[name] for name in columns])

@@ -40,6 +40,7 @@ REASONS = {
     "widest": "Its interval is the widest of those compared ({size}).",
     "random": "Random draw {number:,.0f}. Judge it as it is: what is certain rests on it.",
     "early": "While all rows are being compared, rows come in a random order.",
+    "incomparable": "The rows cannot be compared, so that they come in a random order.",
     "sample": "Row {number:,.0f} of the draw. Judge it as it is: what is said of all rests on it.",
     "again": "Row {number:,.0f} of those that were judged before. Judge it as it is.",
     "undone": "You took its label back.{stays}",

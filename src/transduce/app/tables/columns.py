@@ -15,6 +15,7 @@ import pandas as pd
 
 from transduce.app.tables import numbers
 from transduce.app.tables.moments import Moments, about_formats, read_dates
+from transduce.app.tables.nested import refuse_objects
 from transduce.app.tables.spellings import note_on_spellings
 from transduce.app.tables.vectors import read_vectors
 from transduce.app.tables.whole_numbers import are_exact, large_integers, taken_as_equal
@@ -1238,6 +1239,7 @@ def check_columns(frame: pd.DataFrame, wanted: list[ColumnName]) -> None:
     check_once(frame.columns, "The table")
     for name in wanted:
         if name not in frame.columns:
+            refuse_objects(frame.columns, [name])
             raise ValueError(f"The table has no column {name!r}. {_hint_at_columns(frame, name)}")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -715,6 +716,8 @@ def field_text(value: object, decimal: str = "point") -> str:
         return ""
     if isinstance(value, np.ndarray):
         return str(value.tolist())
+    if isinstance(value, dict):
+        return json.dumps(value, ensure_ascii=False, default=str)
     return str(value)
 
 

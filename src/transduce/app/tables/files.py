@@ -177,7 +177,7 @@ def read(
     if address is not None:
         if sheet is not None:
             raise OptionError(f"{path} is not an Excel file: leave out {option('sheet')}")
-        return read_database(address)
+        return read_database(address).divided()
     path = Path(path)
     if str(path) == "-":
         name = "standard input"
@@ -197,7 +197,7 @@ def read(
             f"{name} cannot be read: it is damaged, encrypted or not what its name says."
         ) from error
     check_once(table.frame.columns, name)
-    return table
+    return table.divided()
 
 
 def _file_content(path: Path, *, force: bool) -> bytes:

@@ -20,6 +20,7 @@ import pandas as pd
 from transduce.app.tables.columns import ColumnReading
 from transduce.app.tables.decimal_signs import doubt_in_frame, sign_of_frame
 from transduce.app.tables.layout import AUTOMATIC, LayoutRequest
+from transduce.app.tables.nested import ObjectFields, divide_objects
 from transduce.app.tables.numbers import number_of, number_text, read_numbers
 from transduce.core.types import ColumnName
 from transduce.core.words import option
@@ -81,6 +82,22 @@ class Table:
     layout: LayoutRequest = AUTOMATIC  # where the table is in it, as the user said
     # Rows of a column whose cell is a label that was given since, not what the file has there.
     labelled: Mapping[ColumnName, frozenset[int]] = field(default_factory=dict)
+    fields: ObjectFields = field(default_factory=ObjectFields)  # of objects, which are columns here
+    undivided: pd.DataFrame | None = None  # the table with its objects, if it has any
+
+    def divided(self) -> Table:
+        """Return the table with the fields of its objects as columns."""
+        frame, fields = divide_objects(self.frame)
+        if not fields.paths:
+            return self
+        return replace(self, frame=frame, fields=fields, undivided=self.frame)
+
+    @property
+    def stored_frame(self) -> pd.DataFrame:
+        """The table with objects as the file has them."""
+        if self.undivided is None:
+            return self.frame
+        return self.fields.rejoin(self.frame, self.undivided)
 
     @property
     def kind(self) -> str:
@@ -164,7 +181,7 @@ class Table:
 
     def exact_columns(self) -> pd.DataFrame:
         """Return the columns for another format: whole numbers with all their digits."""
-        return self.original.exact_columns(self.frame)
+        return self.original.exact_columns(self.stored_frame)
 
     def joined_with(self, new: pd.DataFrame) -> pd.DataFrame:
         """Return the columns for another format, and new ones after them."""

@@ -19,6 +19,7 @@ from transduce.app.tables.files import format_named_by, memory_free, memory_need
 from transduce.app.tables.formats import Format, Table, split_ending
 from transduce.app.tables.json_tables import JSON_LINES
 from transduce.app.tables.layout import AUTOMATIC, LayoutRequest
+from transduce.app.tables.nested import divide_objects
 from transduce.app.tables.parts import LINE, STREAMED, text_batches
 from transduce.core.types import AnyArray
 
@@ -36,7 +37,7 @@ def first_rows(path: Path, n_rows: int, layout: LayoutRequest = AUTOMATIC) -> pd
     if table_format is PARQUET:
         with parquet.ParquetFile(path) as file:
             for batch in file.iter_batches(n_rows):
-                return pa.Table.from_batches([batch]).to_pandas()
+                return divide_objects(pa.Table.from_batches([batch]).to_pandas())[0]
         return None
     if table_format not in (CSV, TSV):
         return None
@@ -47,7 +48,7 @@ def first_rows(path: Path, n_rows: int, layout: LayoutRequest = AUTOMATIC) -> pd
     if not content.strip():
         return None
     frame, _ = table_format.read(content, None, replace(layout, last=None))
-    return frame.head(n_rows)
+    return divide_objects(frame.head(n_rows))[0]
 
 
 def is_too_large(path: Path) -> bool:
@@ -156,4 +157,4 @@ def _as_read(path: Path, rows: pa.Table, delimiter: str) -> Table:
     frame, original = table_format.read(buffer.getvalue(), None)
     if isinstance(original, DelimitedText):  # its lines are those of the sample
         original = replace(original, lines=None)
-    return Table(frame, original, str(path))
+    return Table(frame, original, str(path)).divided()

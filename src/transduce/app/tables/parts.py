@@ -545,8 +545,17 @@ def _json_rows(path: Path) -> Iterator[dict[str, str | None]]:
                 f"{path} has a new key, {new[0]!r}, in line {number}: "
                 "give it in the first line too."
             )
-        texts = {name: None if row.get(name) is None else str(row[name]) for name in names}
+        texts = {name: _cell_text(row.get(name)) for name in names}
         yield {**texts, LINE: line.rstrip("\r\n")}
+
+
+def _cell_text(value: object) -> str | None:
+    """Return a value of a JSON object as text, objects and lists inside it as JSON."""
+    if value is None:
+        return None
+    if isinstance(value, dict | list):
+        return json.dumps(value, ensure_ascii=False)
+    return str(value)
 
 
 def _lines(path: Path) -> Iterator[str]:
