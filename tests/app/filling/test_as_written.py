@@ -188,7 +188,7 @@ def test_units_stand_on_cards_tables_and_axes(figures):
         ([(1.0, 2.0)] * N, "holds lists: put"),
         ([{1.0, 2.0}] * N, "holds lists: put"),
         (["[1.0, 2.0]"] * N, "holds lists: put"),
-        ([{"a": 1.0}] * N, "holds records: put"),
+        ([{"a": 1.0}] * N, "holds objects: name one of their fields, such as 'y.a'"),
         (
             [f"note {max(row, 2)}" for row in range(N)],
             r"Nearly all labels of column 'y' differ \(59 of 60\)",

@@ -1278,7 +1278,7 @@ def test_rows_are_judged_before_all_are_compared(tmp_path, monkeypatch):
 
 
 def test_early_rows_are_drawn_uniformly(monkeypatch):
-    never = SimpleNamespace(model=None)
+    never = SimpleNamespace(model=None, error=None)
     preparing = "transduce.app.labelling.session.Preparation"
     monkeypatch.setattr(preparing, lambda make, **settings: never)
     frame, _ = clusters(8, 2)
