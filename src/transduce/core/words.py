@@ -104,8 +104,9 @@ def as_csv(texts: Iterable[str]) -> str:
     'sex,male,"m, or M"'
     """
     buffer = io.StringIO()
-    csv.writer(buffer, lineterminator="").writerow(texts)
-    return buffer.getvalue()
+    # Line ends within texts are quoted only if they are among those of the lines.
+    csv.writer(buffer, lineterminator="\r\n").writerow(texts)
+    return buffer.getvalue().removesuffix("\r\n")
 
 
 LONGEST_SHOWN = 60  # characters of a name, label or cell in a message

@@ -44,6 +44,12 @@ SHEETS = {
     "blank rows first": ([E, E, NAMES, *DATA], NAMES),
     "units below the names": ([NAMES, [None, None, "mmol/L", "mmol/L"], *DATA], NAMES),
     "units in brackets": ([NAMES, [None, None, "[mmol/l]", "(mM)"], *DATA], NAMES),
+    "units and dashes in brackets": (
+        [NAMES, ["[-]", "[-]", "[mmol/l]", "[10^9/l]"], *DATA],
+        NAMES,
+    ),
+    "types of columns": ([NAMES, ["string", "factor", "double", "integer"], *DATA], NAMES),
+    "types in brackets": ([NAMES, ["<chr>", "<fct>", "<dbl>", "<int>"], *DATA], NAMES),
     "groups of columns": (
         [["Patient", None, "Blood", None], NAMES, *DATA],
         ["Patient id", "Patient sex", "Blood LDL", "Blood Na"],
@@ -120,7 +126,10 @@ def test_the_same_table_is_read_however_it_is_kept(tmp_path, name, kind):
 
 
 @pytest.mark.parametrize("kind", ["xlsx", "comma", "stated"])
-@pytest.mark.parametrize("name", ["everything at once", "an empty first column", "a mean"])
+@pytest.mark.parametrize(
+    "name",
+    ["everything at once", "an empty first column", "a mean", "units and dashes in brackets"],
+)
 def test_new_columns_join_and_all_else_stays(tmp_path, name, kind):
     rows, names = SHEETS[name]
     ending = "xlsx" if kind == "xlsx" else "csv"

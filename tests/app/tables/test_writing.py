@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import errno
 import json
 import os
@@ -15,6 +16,7 @@ from transduce import fill
 from transduce.app.tables import files
 from transduce.app.tables.files import check_fits, write
 from transduce.app.tables.formats import Original, Table
+from transduce.app.tables.layout import LayoutRequest
 from transduce.app.tables.workbook import LONGEST_TEXT
 from transduce.core.files import check_free, whole_file
 
@@ -200,3 +202,49 @@ def test_tabulators_stay(tmp_path):
     assert (tmp_path / "b.txt").read_text() == "a\tb\tz\n1\tx\t1\n"
     write(tmp_path / "b.tsv", files.read(tmp_path / "a.txt"), pd.DataFrame({"z": [1]}))
     assert (tmp_path / "b.tsv").read_text() == "a\tb\tz\n1\tx\t1\n"
+
+
+def as_programs_read_it(path, skip=0):
+    with open(path, encoding="utf-8", newline="") as file:
+        return list(csv.reader(file))[skip:]
+
+
+def test_new_names_and_cells_with_line_ends_are_one_field(tmp_path):
+    (tmp_path / "a.csv").write_text('id,"Hb\n(g/dl)"\n1,3\n2,4\n')
+    new = pd.DataFrame({"Hb\n(g/dl)_filled": ["a\nb", "c"]})
+    write(tmp_path / "b.csv", files.read(tmp_path / "a.csv"), new)
+    assert as_programs_read_it(tmp_path / "b.csv") == [
+        ["id", "Hb\n(g/dl)", "Hb\n(g/dl)_filled"],
+        ["1", "3", "a\nb"],
+        ["2", "4", "c"],
+    ]
+    assert files.read(tmp_path / "b.csv").frame.shape == (2, 3)
+
+
+@pytest.mark.parametrize("cells", ["1,x,,", '1,x,"",', "1,x", '1,"x",,,,'])
+def test_new_fields_stand_below_their_names_where_rows_end_in_empty_fields(tmp_path, cells):
+    (tmp_path / "a.csv").write_text(f"a,b\n{cells}\n2,y\n3,z\n")
+    write(tmp_path / "b.csv", files.read(tmp_path / "a.csv"), pd.DataFrame({"new": [7, 8, 9]}))
+    assert as_programs_read_it(tmp_path / "b.csv") == [
+        ["a", "b", "new"],
+        ["1", "x", "7"],
+        ["2", "y", "8"],
+        ["3", "z", "9"],
+    ]
+
+
+def test_no_row_beside_the_table_is_shorter_than_it(tmp_path):
+    (tmp_path / "a.csv").write_text("Study 7\na,b\nkg,\n1,x\n2,y\n3,z\n\n6,\n")
+    layout = LayoutRequest.read(2, None, "4:6")
+    table = files.read(tmp_path / "a.csv", layout=layout)
+    write(tmp_path / "b.csv", table, pd.DataFrame({"m": [7, 8, 9], "n": [1, 2, 3]}))
+    assert (tmp_path / "b.csv").read_text().splitlines() == [
+        "Study 7",
+        "a,b,m,n",
+        "kg,,,",
+        "1,x,7,1",
+        "2,y,8,2",
+        "3,z,9,3",
+        "",
+        "6,,,",
+    ]

@@ -219,7 +219,7 @@ def read_delimited(
     frame = frame.set_axis(layout.names, axis=1)
     original = DelimitedText(
         header.line,
-        [row.line for row in rows],
+        [_without_more_fields(row, len(header.fields), delimiter) for row in rows],
         delimiter,
         encoding,
         line_end=full[0].line_end or "\n",
@@ -384,6 +384,16 @@ def _exactly(fields: list[str], number: int) -> list[str]:
 
 def _field_at(fields: list[str], place: int) -> str:
     return fields[place] if place < len(fields) else ""
+
+
+def _without_more_fields(record: _Record, n_fields: int, delimiter: str) -> str:
+    """Return a line without the empty fields that it has beyond those of the names."""
+    n_more = len(record.fields) - n_fields
+    if n_more <= 0:
+        return record.line
+    if record.line.endswith(delimiter * n_more):
+        return record.line[: -n_more * len(delimiter)]
+    return _joined_fields(record.fields[:n_fields], delimiter)
 
 
 def _first_lines(records: list[_Record], rows: list[int]) -> Sequence[int]:
@@ -687,25 +697,40 @@ def append_columns(original: DelimitedText, new: pd.DataFrame, file: BinaryIO) -
 
 
 def _lines_with_additions(original: DelimitedText, additions: list[str]) -> list[str]:
-    """Return all lines of a file, with an addition after the names and after each row."""
+    """Return all lines of a file, with an addition after the names and after each row.
+
+    Other lines with as many fields get empty ones, so that no line of the table is shorter.
+    """
+    delimiter = original.delimiter
     names, *of_rows = additions
-    if original.surroundings is None:
-        given = [original.header, *original.records]
-        return [
-            f"{line}{original.delimiter}{addition}"
-            for line, addition in zip(given, additions, strict=True)
-        ]
-    lines = list(original.surroundings.lines)
-    header_at = original.surroundings.header_at
-    if header_at >= 0:
-        lines[header_at] += f"{original.delimiter}{names}"
-    for place, addition in zip(original.surroundings.rows_at, of_rows, strict=True):
-        lines[place] += f"{original.delimiter}{addition}"
-    if header_at < 0:
-        lines.insert(
-            original.surroundings.rows_at[0], f"{original.header}{original.delimiter}{names}"
-        )
+    n_fields = len(split_record(original.header, delimiter))
+    rows = [
+        f"{record}{delimiter}{addition}"
+        for record, addition in zip(original.records, of_rows, strict=True)
+    ]
+    header = f"{original.header}{delimiter}{names}"
+    around = original.surroundings
+    if around is None:
+        return [header, *rows]
+    n_new = len(split_record(names, delimiter))
+    lines = [_lengthened(line, n_fields, n_new, delimiter) for line in around.lines]
+    for place, row in zip(around.rows_at, rows, strict=True):
+        lines[place] = row
+    if around.header_at >= 0:
+        lines[around.header_at] = header
+    else:
+        lines.insert(around.rows_at[0], header)
     return lines
+
+
+def _lengthened(line: str, n_fields: int, n_new: int, delimiter: str) -> str:
+    """Return a line beside the table with empty fields for new columns, if it is as wide."""
+    if delimiter in (BLANK, BLANKS) or not line.strip():
+        return line
+    fields = split_record(line, delimiter)
+    if len(fields) < n_fields or any(fields[n_fields:]):
+        return line
+    return _without_more_fields(_Record(line, fields), n_fields, delimiter) + delimiter * n_new
 
 
 def field_text(value: object, decimal: str = "point") -> str:
@@ -745,8 +770,9 @@ def _joined_fields(fields: list[str], delimiter: str) -> str:
     if plain and is_plain and delimiter != BLANK:  # most fields are numbers: a third of the time
         return plain
     buffer = io.StringIO()
-    csv.writer(buffer, delimiter=delimiter, lineterminator="").writerow(fields)
-    return buffer.getvalue()
+    # Line ends within fields are quoted only if they are among those of the lines.
+    csv.writer(buffer, delimiter=delimiter, lineterminator="\r\n").writerow(fields)
+    return buffer.getvalue().removesuffix("\r\n")
 
 
 def _records_of(frame: pd.DataFrame, decimal: str = "point") -> Iterator[list[str]]:

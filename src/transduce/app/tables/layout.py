@@ -431,6 +431,9 @@ def _with_second_row(rows: Rows, header: Header, notes: list[str]) -> Header:
         return with_units
     names = header.names
     place = names + 1
+    if _are_types(rows, place):
+        notes.append(f"Row {place + 1} names the types of the columns and was left out.")
+        return header._replace(units=place)
     if place + FEWEST_SUMMED >= len(rows):
         return header
     numeric = _numeric_columns(rows, place + 1)
@@ -474,7 +477,9 @@ def _with_units(rows: Rows, header: Header, notes: list[str]) -> Header:
         return header
     n_numeric = sum(column in measured or column not in cells for column in numeric)
     n_units = len({*units, *short})
-    if n_units < len(measured) and n_units < 0.7 * n_numeric:
+    others = [column for column, cell in measured.items() if column not in units + short]
+    are_words = any(not _is_unit(cells[column]) for column in others)
+    if are_words and n_units < 0.7 * n_numeric:
         return header
     notes.append(f"Row {place + 1} holds units, not data, and was left out.")
     return header._replace(units=place)
@@ -489,7 +494,15 @@ _PLAIN_UNITS = {
     *("mmol", "µmol", "M", "mM", "µM", "U", "IU", "mmHg", "bpm", "EUR", "USD", "GBP", "CHF"),
 }
 _SHORT_UNITS = {"y", "a"}
-_NO_UNIT = {"-", "--", "–", "—", "/", "1"}
+_NO_UNIT = {"-", "--", "–", "—", "/", "1", "[-]", "[–]", "[]", "(-)", "(–)", "[1]", "()"}
+# What programs call the types of columns.
+_TYPES = {
+    *("string", "str", "text", "char", "character", "varchar", "object", "factor", "category"),
+    *("categorical", "nominal", "ordinal", "scale", "integer", "int", "int32", "int64", "bigint"),
+    *("smallint", "long", "number", "num", "numeric", "decimal", "float", "float32", "float64"),
+    *("double", "real", "date", "datetime", "time", "timestamp", "boolean", "bool", "logical"),
+    *("continuous", "discrete", "dbl", "chr", "lgl", "fct"),
+}
 
 
 def _is_unit(cell: Cell) -> bool:
@@ -497,6 +510,16 @@ def _is_unit(cell: Cell) -> bool:
         return False
     word = cell.strip()
     return word in _PLAIN_UNITS or _UNIT.fullmatch(word) is not None
+
+
+def _are_types(rows: Rows, place: int) -> bool:
+    """Return whether a row holds nothing but what programs call the types of columns."""
+    if place + FEWEST_SUMMED >= len(rows):
+        return False
+    cells = [rows[place][column] for column in filled_places(rows[place])]
+    words = {cell.strip().strip("<>[]()").casefold() for cell in cells if isinstance(cell, str)}
+    is_above_numbers = bool(_numeric_columns(rows, place + 1))
+    return len(cells) > 1 and len(words) > 1 and words <= _TYPES and is_above_numbers
 
 
 def _is_short(cell: Cell) -> bool:
