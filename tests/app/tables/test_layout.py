@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import datetime as dt
 import io
 
 import numpy as np
@@ -195,6 +196,40 @@ class TestNothingIsLostByMistake:
     def test_a_last_row_that_only_sounds_like_a_total_is_kept(self):
         rows = [["city", "x", "y"], ["Aix", 1, 5], ["Bonn", 2, 6], ["Total Hill", 9, 9]]
         assert find_layout(rows).rows == [1, 2, 3]
+
+
+JANUARY, FEBRUARY = dt.datetime(2024, 1, 1), dt.datetime(2024, 2, 1)
+SALES = [[f"shop {i}", ["North", "South"][i % 2], 120.5 + i, 99.0 - i] for i in range(8)]
+BY_YEAR = {
+    "texts": (["shop", "region", "2023", "2024"], ["shop", "region", "2023", "2024"]),
+    "numbers": (["shop", "region", 2023, 2024.0], ["shop", "region", "2023", "2024"]),
+    "months": (
+        ["shop", "region", JANUARY, FEBRUARY],
+        ["shop", "region", "2024-01-01", "2024-02-01"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BY_YEAR)
+def test_years_and_dates_name_columns(name):
+    head, names = BY_YEAR[name]
+    for above in ([], [title("Sales of all shops"), E]):
+        layout = find_layout([*above, head, *SALES])
+        assert (layout.names, len(layout.rows)) == (names, len(SALES))
+        groups = ["Shop", None, "Sales", None]
+        layout = find_layout([*above, groups, head, *SALES])
+        first, second = names[2:]
+        expected = ["Shop shop", "Shop region", f"Sales {first}", f"Sales {second}"]
+        assert (layout.names, len(layout.rows)) == (expected, len(SALES))
+
+
+def test_years_in_the_data_are_no_names():
+    founded = [[f"shop {i}", 1990 + i, "open", 2001 + i] for i in range(8)]
+    layout = find_layout([["shop", None, "state", "moved"], *founded])
+    assert (layout.header, len(layout.rows)) == ((0,), 8)
+    founded = [[f"shop {i}", "open", 2005 if i == 0 else 31 + i] for i in range(8)]
+    layout = find_layout([["shop", None, "sold"], *founded])
+    assert (layout.header, len(layout.rows)) == ((0,), 8)
 
 
 def test_merged_names_of_groups_end_with_their_columns(tmp_path):

@@ -51,6 +51,8 @@ FOOTNOTE = re.compile(
 SMALL_SHEET = 20_000  # rows up to which totals are also looked for between the rows
 FEWEST_SUMMED = 3  # rows whose sum or mean a row may be
 FEWEST_DESCRIBED = 3  # columns of numbers above which a row of texts describes them
+FEWEST_MOMENTS = 2  # years or dates in a row that may be names; a single one may be data
+_YEAR = re.compile(r"(19|20)\d\d")
 _MAYBE_GROUPED = re.compile(r"[^.]*(\.\d{3})*")  # 1.234 may be a thousand
 _NUMBER = re.compile(r"[-+(]?\s*[\d.,'\s]*\d[\d.,'\s]*\s*[%)]?")
 
@@ -234,10 +236,40 @@ def _is_filler(cell: Cell) -> bool:
 
 
 def _is_name(cell: Cell) -> bool:
-    """Return whether a cell may be the name of a column: a text, or a whole number as years are."""
+    """Return whether a cell may be the name of a column by itself: a text that is no number."""
     if isinstance(cell, str):
         return not is_number(cell)
     return False
+
+
+def _is_moment(cell: Cell) -> bool:
+    """Return whether a cell holds a year or a date, which may name a column."""
+    if isinstance(cell, str):
+        return _YEAR.fullmatch(cell.strip()) is not None
+    if isinstance(cell, dt.date):  # also one with a time
+        return True
+    return is_number(cell) and _YEAR.fullmatch(f"{cell:g}") is not None
+
+
+def _names_in(rows: Rows, place: int) -> set[int]:
+    """Return the columns of a row whose cells may be names.
+
+    Several years or dates may name columns too, each above cells that are none.
+    """
+    row = rows[place]
+    filled = filled_places(row)
+    names = {column for column in filled if _is_name(row[column])}
+    moments = set()
+    for column in set(filled) - names:
+        below = rows[place + 1 : place + 1 + FIRST_CELLS]
+        cells = [other[column] for other in below if _has_cell(other, column)]
+        n_moments = sum(map(_is_moment, cells))
+        if _is_moment(row[column]) and 2 * n_moments < len(cells):
+            moments.add(column)
+    texts = {_cell_text(row, column) for column in moments}
+    if len(moments) >= FEWEST_MOMENTS and len(texts) > 1:
+        names |= moments
+    return names
 
 
 # --------------------------------------------------------------------------------------- the names
@@ -296,14 +328,10 @@ def _names_below(rows: Rows, first: int) -> int:
             continue
         numeric = _numeric_columns(rows, place + 2)  # the row below may have units
         numeric = [column for column in numeric if column >= wider[0]]
-        all_named = all(_is_name(rows[place][column]) for column in wider)
+        all_named = set(wider) <= _names_in(rows, place)
         if not all_named or not numeric or not set(numeric) <= set(wider):
             continue
-        unnamed = [
-            column
-            for column in numeric
-            if not _has_cell(rows[first], column) or not _is_name(rows[first][column])
-        ]
+        unnamed = set(numeric) - _names_in(rows, first)
         if not unnamed and not n_blank:
             return first
         if _is_group_row(rows, first) and place == first + 1:
@@ -353,8 +381,7 @@ def _heads_numbers(rows: Rows, place: int) -> bool:
     if place >= len(rows):
         return False
     numeric = _numeric_columns(rows, place + 1)
-    row = rows[place]
-    return bool(numeric) and all(column < len(row) and _is_name(row[column]) for column in numeric)
+    return bool(numeric) and set(numeric) <= _names_in(rows, place)
 
 
 def _usual_width(rows: Rows) -> int:
@@ -382,7 +409,7 @@ def _first_wide_row(rows: Rows, width: int, start: int = 0) -> int | None:
 def _looks_like_names(rows: Rows, place: int, width: int) -> bool:
     """Return whether a row holds names: mostly different texts, above rows that are as wide."""
     cells = [rows[place][column] for column in filled_places(rows[place])]
-    n_names = sum(_is_name(cell) for cell in cells)
+    n_names = len(_names_in(rows, place))
     texts = [str(cell).strip().casefold() for cell in cells]
     if place > 0 and _is_group_row(rows, place - 1):
         groups = _carried_right(_row_texts(rows[place - 1], filled_places(rows[place])))
@@ -401,11 +428,10 @@ def _is_group_row(rows: Rows, place: int) -> bool:
     below = filled_places(rows[place + 1])
     if len(filled) < 2 or len(filled) >= len(below) or len(below) < 3:
         return False
-    texts = [rows[place][column] for column in filled]
-    names = [rows[place + 1][column] for column in below]
-    if _is_key_and_value(rows, place):
+    if _is_key_and_value(rows, place) or max(filled) > max(below):
         return False
-    return all(map(_is_name, texts)) and all(map(_is_name, names)) and max(filled) <= max(below)
+    all_named = set(filled) <= _names_in(rows, place)
+    return all_named and set(below) <= _names_in(rows, place + 1)
 
 
 def _is_key_and_value(rows: Rows, place: int) -> bool:
@@ -439,7 +465,7 @@ def _with_second_row(rows: Rows, header: Header, notes: list[str]) -> Header:
     numeric = _numeric_columns(rows, place + 1)
     upper = filled_places(rows[names])
     lower = filled_places(rows[place])
-    if len(numeric) < 2 or not all(_is_name(rows[place][column]) for column in lower):
+    if len(numeric) < 2 or not set(lower) <= _names_in(rows, place):
         return header
     if not set(numeric) <= set(lower):
         return header
