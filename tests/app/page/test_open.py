@@ -48,7 +48,7 @@ from transduce.app.page.workspace import (
     Workspace,
     spell_for_page,
 )
-from transduce.app.tables import files
+from transduce.app.tables import databases, files
 
 HOSTILE = "<img src=x onerror=\"document.title='run'\">"
 
@@ -1059,4 +1059,4 @@ def test_every_kind_of_table_can_be_chosen():
     folder = pathlib.Path(inspect.getfile(OpenServer)).parent
     page = (folder / "static" / "open.html").read_text("utf-8")
     offered = re.search(r'id="file" accept="([^"]*)"', page)[1].split(",")
-    assert set(offered) == {*files.all_endings(), ".gz", ".zip"}
+    assert set(offered) == {*files.all_endings(), *databases.ENDINGS, ".gz", ".zip"}

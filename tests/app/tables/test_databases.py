@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from transduce.app.cli.app import app
 from transduce.app.tables import files
-from transduce.app.tables.databases import database_address
+from transduce.app.tables.databases import database_address, is_database, largest_table
 
 
 @pytest.fixture
@@ -58,6 +58,17 @@ class TestReading:
         with pytest.raises(ValueError, match="has no table 'flats', but"):
             files.read(f"{database}::flats")
         assert list(files.read(f'{database}::a "b"').frame.columns) == ["x"]
+
+    def test_a_sheet_is_a_table(self, database):
+        assert files.read(database).original.sheets == []
+        with sqlite3.connect(database) as connection:
+            connection.execute("CREATE TABLE empty (x)")
+        assert largest_table(database) == "houses"
+        table = files.read(database, sheet="houses")
+        assert (table.name, table.flags) == (f"{database}::houses", {})
+        assert table.original.sheets == ["houses", "empty"]
+        with pytest.raises(ValueError, match="names its table already: leave out sheet"):
+            files.read(f"{database}::houses", sheet="empty")
 
     def test_a_file_of_another_kind(self, tmp_path):
         path = tmp_path / "x.db"
@@ -134,6 +145,12 @@ def test_duckdb_where_it_is_installed(tmp_path):
     table = files.read(f"{path}::t")
     files.write(f"{path}::u", table, pd.DataFrame({"z": range(5)}))
     assert files.read(f"{path}::u").frame["z"].tolist() == [0, 1, 2, 3, 4]
+
+
+def test_files_of_another_kind_are_no_databases(tmp_path, database):
+    (tmp_path / "Thumbs.db").write_bytes(b"\xd0\xcf\x11\xe0 pictures")
+    assert is_database(database)
+    assert not is_database(tmp_path / "Thumbs.db")
 
 
 def test_ordinary_files_are_no_databases():

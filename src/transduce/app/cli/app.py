@@ -105,7 +105,9 @@ CLUSTER = (
 )
 COMMAND_OPTIONS = {  # options of the commands, besides those of `fill` in Python
     "sheet": Option(
-        "The sheet of an Excel file, by name or number.", COLUMNS, OptionType(str, "SHEET")
+        "The sheet of an Excel file, by name or number, or the table of a database.",
+        COLUMNS,
+        OptionType(str, "SHEET"),
     ),
     "header": Option(
         "The row of the file that holds the column names, counted from 1; 0 if there is none. "

@@ -11,7 +11,7 @@ from transduce.app.estimating import PredictedColumn
 from transduce.app.report import FilledColumn
 from transduce.app.report.filled_column import RowCounts
 from transduce.app.tables.columns import notes_on_numbers
-from transduce.app.tables.files import format_named_by
+from transduce.app.tables.files import is_table_name
 from transduce.app.tables.notes import About, Note, notes_about
 from transduce.core.files import write_text
 from transduce.core.types import Array, JsonObject
@@ -178,7 +178,7 @@ def call_again(result: FillResult) -> str:
     name = source.name.replace("\\", "/").rpartition("/")[2]
     if source.name == "standard input":
         name = "-"
-    if name != "-" and format_named_by(name) is None:
+    if name != "-" and not is_table_name(name):
         return options.as_call(target, task, **source.flags)
     if isinstance(options.method, str) or not options.own:
         return options.as_command(name, target, task, **source.flags)

@@ -37,6 +37,7 @@ from transduce.app.labelling.table import (
     read_predictions,
     spelled_like,
 )
+from transduce.app.tables.databases import database_address
 from transduce.app.tables.nested import fields_below
 from transduce.core import checks
 from transduce.core.computing import few_threads, show_progress
@@ -166,8 +167,10 @@ def journal_path(table: LabelTable) -> Path | None:
         return None
     # Two tables that differ in another ending than .csv have two journals.
     parts = [table.path.name.removesuffix(".csv"), table.target]
-    if table.source is not None and table.source.sheet:
-        parts.insert(1, table.source.sheet)
+    if table.source is not None:
+        address = database_address(table.source.name)
+        of_database = address.table if address is not None else None
+        parts.insert(1, table.source.sheet or of_database or "")
     words = [re.sub(r"[^\w]+", "-", part).strip("-") or "table" for part in parts if part]
     return table.path.with_name(f"{'-'.join(words)}-labels.jsonl")
 

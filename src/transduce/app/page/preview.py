@@ -45,7 +45,7 @@ from transduce.app.tables.features import (
 from transduce.app.tables.files import write
 from transduce.app.tables.formats import Table
 from transduce.app.tables.glances import Glance
-from transduce.app.tables.layout import SIGNS
+from transduce.app.tables.layout import SIGNS, LayoutRequest
 from transduce.app.tables.numbers import (
     hole_words,
     in_order,
@@ -335,6 +335,7 @@ class Preview:
             "first": [self.cells(row, [shown["name"] for shown in columns]) for row in rows],
             "notes": [escape_text(note) for note in self.table.notes],
             "sheets": sheets,
+            "sheets_are": self.table.original.sheets_are,
             "has_layout": has_layout,
             "two_ways": _two_ways(self.original),
             "unfit": self.unfit(choices),
@@ -871,7 +872,12 @@ class AnswerRows:
         path = self._folder / f"trusted-{name}"
         new = {f"{self.brief['target']}_trusted": picked}
         choices = Choices(**self.brief["choices"])
-        filled = files.read(self._folder / name, sheet=choices.sheet, layout=choices.layout)
+        sheet = choices.sheet
+        layout = choices.layout
+        if name.suffix != self._preview.path.suffix:  # a workbook made of another kind of file
+            sheet = None
+            layout = LayoutRequest(header=1, first=2, last=n_rows + 1)
+        filled = files.read(self._folder / name, sheet=sheet, layout=layout)
         write(path, filled, pd.DataFrame(new), force=True)
         return path
 

@@ -34,6 +34,7 @@ from transduce.app.report.rows import least_certain_first
 from transduce.app.report.whole_column import tables_by_column
 from transduce.app.tables import files
 from transduce.app.tables.columns import Target
+from transduce.app.tables.databases import database_address
 from transduce.app.tables.files import write
 from transduce.app.tables.formats import Table
 from transduce.conformal import Drawn
@@ -433,7 +434,14 @@ def _filled_name(folder: Path) -> str:
     table = folder.name
     with suppress(OSError, ValueError, KeyError, TypeError):
         table = Path(json.loads((folder / JOB).read_text("utf-8"))["path"]).name
-    return files.named_after(table, "filled").name
+    return result_name(table, "filled")
+
+
+def result_name(table: str | Path, word: str, ending: str | None = None) -> str:
+    """Return what a file that is made of a table is called; of a database it is a workbook."""
+    if ending is None and database_address(table) is not None:
+        ending = ".xlsx"
+    return files.named_after(table, word, ending).name
 
 
 def remove_old_results(folder: Path) -> None:
@@ -470,7 +478,7 @@ def _again_with_labels(folder: Path, filled_table: Table, table: Table, choices:
     if choices.labels and choices.column is not None:
         new[marks] = pd.Series(np.where(table.frame[choices.column], "yes", "no"))
         options = replace(options, labels=Drawn(marks))
-    file = folder / files.named_after(Path(filled_table.name).name, "labelled").name
+    file = folder / result_name(Path(filled_table.name).name, "labelled")
     write(file, filled_table, pd.DataFrame(new), force=True)
     shown = Path(*file.parts[-3:]).as_posix()  # from the folder of the table
     return options.as_command(shown, target, "auto", **filled_table.flags)
@@ -536,7 +544,7 @@ def leave(
         write_text(part / "report.html", render_html(summary))
         write_text(part / "numbers.json", render_json(summary))
     with stage("writing"):
-        name = files.named_after(table.name, "filled").name
+        name = result_name(table.name, "filled")
         write(part / name, table, result.columns_for_file if new is None else new)
         trusted, trust = _trust(result, part)
         answers = _answers(result).assign(**trusted)

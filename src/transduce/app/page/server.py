@@ -47,6 +47,7 @@ from transduce.app.page.run import (
     beside_folder,
     cell_like,
     file_cell,
+    result_name,
 )
 from transduce.app.page.view import Json
 from transduce.app.page.workspace import (
@@ -60,7 +61,6 @@ from transduce.app.page.workspace import (
 from transduce.app.report.jsonable import escape_text
 from transduce.app.report.suspects import name_row
 from transduce.app.tables import files as tables
-from transduce.app.tables.files import named_after
 from transduce.app.tables.formats import Table
 from transduce.app.tables.glances import Glance, first_rows, glance, is_too_large
 from transduce.app.tables.pictures import preview
@@ -925,7 +925,7 @@ class OpenServer:
         folder = self.workspace.computed / RESULT
         names = ("filled", "trusted", "report", "show", "numbers")
         if wanted == "list" and (folder.parent / lists.LIST).is_file():
-            called = named_after(self.workspace.path, "to-fill-in", ".xlsx").name
+            called = result_name(self.workspace.path, "to-fill-in", ".xlsx")
             return FileResponse(folder.parent / lists.LIST, filename=called)
         if not (folder / "brief.json").exists() or wanted not in names:
             return PlainTextResponse("There is no such file.", 404)
@@ -947,7 +947,7 @@ class OpenServer:
                 file = self.answers_of(request).with_trusted(request.query_params)
             except Exception as error:  # whatever it is, the page says so
                 return PlainTextResponse(as_sentence(error), 400)
-        called = named_after(self.workspace.path, wanted, ending).name
+        called = result_name(self.workspace.path, wanted, ending)
         return FileResponse(file, filename=called, media_type="application/octet-stream")
 
 

@@ -21,6 +21,7 @@ from transduce.app.filling.options import OPTIONS, TASK_NOUNS, Options
 from transduce.app.labelling.journal import is_journal
 from transduce.app.page import kept
 from transduce.app.tables import files
+from transduce.app.tables.databases import is_database, largest_table
 from transduce.app.tables.layout import LayoutRequest
 from transduce.app.tables.pictures import pictures_below, table_of_pictures
 from transduce.conformal.designs.registry import all_cards, design_of_flags
@@ -354,9 +355,13 @@ class Workspace:
         return tables[:MOST_LISTED]
 
     def _is_table(self, path: Path) -> bool:
-        if path.name.startswith(".") or files.kind_of(path)[0] is None:
+        if path.name.startswith(".") or not files.is_table_name(path):
             return False
-        return path.is_file() and not is_journal(path)
+        if not path.is_file() or is_journal(path):
+            return False
+        with suppress(OSError):
+            return files.kind_of(path)[0] is not None or is_database(path)
+        return False
 
     def _line_of(self, path: Path) -> JsonObject:
         about = path.stat()
@@ -393,7 +398,7 @@ class Workspace:
     def path_of(self, name: str) -> Path:
         """Return a table of the folder, or raise a ValueError: nothing outside of it is opened."""
         path = self.folder / name
-        is_table = path.is_file() and not path.is_symlink() and files.kind_of(name)[0] is not None
+        is_table = path.is_file() and not path.is_symlink() and files.is_table_name(name)
         if Path(name).name != name or not is_table:
             raise ValueError(f"There is no table {name!r} in this folder.")
         return path
@@ -404,7 +409,7 @@ class Workspace:
         Return the name.
         """
         wanted = name.replace("\\", "/").rpartition("/")[2].lstrip(".").strip()
-        if not wanted.isprintable() or len(wanted) > 150 or files.kind_of(wanted)[0] is None:
+        if not wanted.isprintable() or len(wanted) > 150 or not files.is_table_name(wanted):
             raise ValueError(
                 f"{wanted[:80]!r} is no table that can be read here: save the table as .xlsx or "
                 ".csv in the program that it is of, and drop that file."
@@ -480,12 +485,21 @@ class Workspace:
         try:
             if file.exists():
                 return Saved.read(file)
-            return Saved()
         except ValueError as error:
             aside = _free_name(file.with_name(f"{file.name}-damaged"))
             file.rename(aside)
             self.notes.append(f"{error}: it was put aside as {aside.name}, and begun anew.")
-            return Saved()
+        return Saved(self._at_first)
+
+    @property
+    def _at_first(self) -> Choices:
+        """What holds of the open table before anybody has said anything of it."""
+        if self.name is None:
+            return Choices()
+        try:
+            return Choices(sheet=largest_table(self.folder / self.name))
+        except ValueError:  # a database that cannot be read: what is wrong is said when it is
+            return Choices()
 
     def open(self, name: str | None) -> None:
         """Open a table where it was left, or close the open one."""
@@ -549,6 +563,6 @@ class Workspace:
             if replace(new.choices, step="table") != replace(saved.choices, step="table"):
                 new = replace(new, revision=saved.revision + 1)
             said_before = self._beside(table).exists()
-            if said_before or replace(new.choices, step="table") != Choices():
+            if said_before or replace(new.choices, step="table") != self._at_first:
                 new.write(self._beside(table))
             return new

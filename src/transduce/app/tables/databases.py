@@ -26,6 +26,7 @@ from transduce.core.words import option
 SEPARATOR = "::"
 ENDINGS = {".db": "sqlite", ".sqlite": "sqlite", ".sqlite3": "sqlite", ".duckdb": "duckdb"}
 MOST_NAMED = 8  # tables in a message
+SIGNATURE = b"SQLite format 3\0"
 LARGEST_INTEGER = 2**63 - 1  # that SQLite stores
 
 
@@ -52,7 +53,20 @@ class DatabaseOriginal(Original):
     """A table as a database has it."""
 
     address: DatabaseAddress
+    tables: tuple[str, ...] = ()  # of the database, the one that was read first
     kind: str = "database"
+
+    @property
+    def sheets(self) -> list[str]:
+        """The tables to choose from; none if there is no choice."""
+        if len(self.tables) == 1:
+            return []
+        return list(self.tables)
+
+    @property
+    def sheets_are(self) -> str:
+        """What each of them is called."""
+        return "table"
 
 
 def database_address(path: str | Path) -> DatabaseAddress | None:
@@ -64,15 +78,39 @@ def database_address(path: str | Path) -> DatabaseAddress | None:
     return DatabaseAddress(Path(file), table, kind)
 
 
+def is_database(path: Path) -> bool:
+    """Return whether a file is named as a database and begins as one; a thumbnail file does not."""
+    address = database_address(path)
+    if address is None or address.kind == "duckdb":
+        return address is not None
+    with path.open("rb") as file:
+        return file.read(len(SIGNATURE)) == SIGNATURE
+
+
 def read_database(address: DatabaseAddress) -> Table:
     """Read a table of a database; a ValueError names the tables to choose from."""
     if not address.path.exists():
         raise FileNotFoundError(f"There is no file {address.path}.")
     with _opened(address, write=False) as database:
-        name = _chosen_table(address, database.table_names())
+        names = database.table_names()
+        name = _chosen_table(address, names)
         frame = database.read(name)
     named = DatabaseAddress(address.path, name, address.kind)
-    return Table(frame, DatabaseOriginal(named), str(named))
+    others = [other for other in names if other != name]
+    original = DatabaseOriginal(named, (name, *others))
+    return Table(frame, original, str(named))
+
+
+def largest_table(path: Path) -> str | None:
+    """Return the table with most rows of a database of several; None where there is no choice."""
+    address = database_address(path)
+    if address is None or address.table or not path.is_file():
+        return None
+    with _opened(address, write=False) as database:
+        names = database.table_names()
+        if len(names) < 2:
+            return None
+        return max(names, key=database.count_rows)
 
 
 def write_database(
@@ -146,6 +184,11 @@ class SqliteDatabase:
         )
         return [name for (name,) in rows]
 
+    def count_rows(self, name: str) -> int:
+        """Return how many rows a table has."""
+        (n_rows,) = self.connection.execute(f"SELECT COUNT(*) FROM {_quoted(name)}").fetchone()
+        return int(n_rows)
+
     def read(self, name: str) -> pd.DataFrame:
         """Return a table as a frame."""
         cursor = self.connection.execute(f"SELECT * FROM {_quoted(name)}")
@@ -185,6 +228,11 @@ class DuckDatabase:
             "SELECT table_name FROM information_schema.tables ORDER BY table_name"
         )
         return [name for (name,) in rows.fetchall()]
+
+    def count_rows(self, name: str) -> int:
+        """Return how many rows a table has."""
+        (n_rows,) = self.connection.execute(f"SELECT COUNT(*) FROM {_quoted(name)}").fetchone()
+        return int(n_rows)
 
     def read(self, name: str) -> pd.DataFrame:
         """Return a table as a frame."""

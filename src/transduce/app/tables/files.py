@@ -74,6 +74,11 @@ def kind_of(path: str | Path) -> tuple[str | None, str]:
     return table_format.name, packing
 
 
+def is_table_name(path: str | Path) -> bool:
+    """Return whether the name of a file says that it holds tables which can be read."""
+    return database_address(path) is not None or kind_of(path)[0] is not None
+
+
 def named_after(path: str | Path, word: str, ending: str | None = None) -> Path:
     """Return a file beside a table, NAME-word, with the table's ending or another one.
 
@@ -175,8 +180,10 @@ def read(
     """Read a table from a file, or from standard input if the path is "-"."""
     address = database_address(path)
     if address is not None:
+        if sheet is not None and address.table:
+            raise OptionError(f"{path} names its table already: leave out {option('sheet')}")
         if sheet is not None:
-            raise OptionError(f"{path} is not an Excel file: leave out {option('sheet')}")
+            address = replace(address, table=sheet)
         return read_database(address).divided()
     path = Path(path)
     if str(path) == "-":

@@ -51,6 +51,11 @@ class Original:
         """The sheets to choose from, the one that was read first; none if there is no choice."""
         return []
 
+    @property
+    def sheets_are(self) -> str:
+        """What each of the sheets is called."""
+        return "sheet"
+
     def column_reading(self, column: ColumnName, labelled: frozenset[int]) -> ColumnReading:
         """Return how the cells of a column were read; `labelled` rows have a label given since."""
         return ColumnReading()

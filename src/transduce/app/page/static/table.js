@@ -156,6 +156,7 @@ function drawPreview(page) {
   $("layout").hidden = !found.has_layout;
   drawKept(page);
   $("sheet-box").hidden = !found.sheets.length;
+  $("sheet-word").textContent = found.sheets_are;
   fill($("sheet"), ...found.sheets.map((name) => make("option", { value: name, text: name, selected: name === choices.sheet })));
   drawFirst(page);
 }
