@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import shlex
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import Any
@@ -150,6 +150,21 @@ def in_a_sentence(error: BaseException) -> str:
 def percent(share: float) -> str:
     """Return a share as a percentage, to as many digits as it has."""
     return f"{100 * share:.6g} %"
+
+
+def listed_numbers(numbers: Sequence[int], most: int = 5) -> str:
+    """Return numbers as they stand in a sentence, the first few of many.
+
+    >>> listed_numbers([3, 18, 35]), listed_numbers([1, 2, 3, 4], most=2)
+    ('3, 18 and 35', '1, 2 and 2 others')
+    """
+    first = [f"{number:,}" for number in numbers[:most]]
+    n_others = len(numbers) - len(first)
+    if n_others:
+        return f"{', '.join(first)} and {counted(n_others, 'other')}"
+    if len(first) == 1:
+        return first[0]
+    return f"{', '.join(first[:-1])} and {first[-1]}"
 
 
 def counted(number: int, one: str, many: str | None = None) -> str:

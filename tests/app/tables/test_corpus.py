@@ -62,6 +62,7 @@ MARKED = "\ufeff" + text_of(TABLE)
 TEXTS = {
     "titles with values.csv": (text_of([["Export"], ["Date:", "2024-01-03"], [], *TABLE]), "above"),
     "quoted titles.csv": ('"A study, 2024",,,\n"by X, Y",,,\n' + text_of(TABLE), "above"),
+    "two marks.csv": ("\ufeff" + MARKED, ""),
     "a title with a comma.csv": ("A study, 2024\n\n" + text_of(TABLE), "above"),
     "comments.csv": ("# by foo 1.2\n# on Monday\n" + text_of(TABLE), "above"),
     "comments with commas.csv": ("# by foo, version 1, me\n# on, x\n" + text_of(TABLE), "above"),
@@ -253,6 +254,47 @@ def test_names_of_rows_by_r(tmp_path):
     frame = files.read(tmp_path / "t.txt").frame
     assert frame.columns[0] == "column 1"
     check_table(frame[NAMES])
+
+
+OTHER_LETTERS = {
+    "shift_jis": (["患者", "年齢", "性別", "検査値"], ["男", "女"]),
+    "euc_jp": (["患者", "年齢", "性別", "コメント"], ["カレー", "ひらがな"]),
+    "gb2312": (["病人", "年龄", "性别", "测试结果"], ["男子", "女子"]),
+    "big5": (["病人", "年齡", "性別", "檢驗結果"], ["男性", "女性"]),
+    "euc_kr": (["환자번호", "나이", "성별", "검사결과"], ["남자", "여자"]),
+    "cp1251": (["Больной", "Возраст", "Пол", "Результат"], ["мужской", "женский"]),
+    "cp1252": (["Fall", "Größe", "Café", "Übergröße"], ["müde", "l’été à “Nîmes”…"]),
+    "latin-1": (["Fall", "Größe", "Café", "Übergröße"], ["müde", "été"]),
+}
+
+
+@pytest.mark.parametrize("encoding", OTHER_LETTERS)
+def test_letters_of_other_scripts(tmp_path, encoding):
+    """Whatever program wrote a text, its letters are read, and its bytes stay as they are."""
+    names, words = OTHER_LETTERS[encoding]
+    rows = [[f"P{place}", 20 + place, words[place % 2], place / 2] for place in range(30)]
+    content = text_of([names, *rows]).encode(encoding)
+    (tmp_path / "a.csv").write_bytes(content)
+    table = files.read(tmp_path / "a.csv")
+    assert table.frame.columns.tolist() == names
+    assert table.frame.to_numpy().tolist() == rows
+    is_noted = any("was read as" in note for note in table.notes)
+    assert is_noted == (encoding not in ("cp1252", "latin-1"))
+    files.write(tmp_path / "b.csv", table, pd.DataFrame({"z": np.arange(30)}))
+    given = content.splitlines()
+    written = (tmp_path / "b.csv").read_bytes().splitlines()
+    assert written == [
+        line + b"," + str(new).encode() for line, new in zip(given, ["z", *range(30)], strict=True)
+    ]
+
+
+def test_cells_that_spreadsheets_show_as_they_stand(tmp_path):
+    rows = [[f'="00{place}"', f'="{place},5"', "x"] for place in range(9)]
+    text = text_of([['="id"', "value", "word"], *rows], ";")
+    (tmp_path / "a.csv").write_text(text)
+    frame = files.read(tmp_path / "a.csv").frame
+    assert frame["value"].tolist() == [place + 0.5 for place in range(9)]
+    assert frame.iloc[:, 0].tolist() == [f"00{place}" for place in range(9)]
 
 
 @pytest.mark.parametrize("name", ["aligned.txt", "a blank between.txt", "comments with commas.csv"])

@@ -28,13 +28,13 @@ def read(folder, name, content):
         (f"{FIRST}]", "line 1, column 43: something follows after the end of the array"),
         (f"{FIRST} x", "something follows after the end of the array"),
         ('[{"a": 1} {"a": 2}]', "line 1, column 11: a comma or ] is missing"),
-        ('[{"a": 1},\n,{"a": 2}]', "line 2, column 1: Expecting value"),
-        ('[{"a": 1},]', "line 1, column 11: Expecting value"),
-        ('[,{"a": 1}]', "line 1, column 2: Expecting value"),
+        ('[{"a": 1},\n,{"a": 2}]', "line 2, column 1: a value is missing"),
+        ('[{"a": 1},]', "line 1, column 11: a value is missing"),
+        ('[,{"a": 1}]', "line 1, column 2: a value is missing"),
         ('[{"a": 1}', "line 1, column 10: the array ends without ]"),
-        ('[{"a": 1},\n', "line 2, column 1: Expecting value"),
+        ('[{"a": 1},\n', "line 2, column 1: a value is missing"),
         ('[{"a": 1},\n {"a": ', "line 2"),
-        ("[", "Expecting value"),
+        ("[", "a value is missing"),
     ],
 )
 def test_a_damaged_array_is_refused(tmp_path, text, where):
@@ -70,7 +70,7 @@ def test_lines_are_counted_as_they_stand(tmp_path):
     """Blank lines between them too."""
     with pytest.raises(ValueError, match="is not JSON in line 4, column 7"):
         read(tmp_path, "t.jsonl", '{"a": 1}\n\n\n{"a": }\n')
-    with pytest.raises(ValueError, match="is not JSON in line 2, column 10: Extra data"):
+    with pytest.raises(ValueError, match="is not JSON in line 2, column 10: something follows"):
         read(tmp_path, "t.jsonl", '{"a": 1}\n{"a": 2} {"a": 3}\n')
 
 

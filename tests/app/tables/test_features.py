@@ -253,8 +253,8 @@ def test_categories_that_differ_in_blanks_or_capitals_are_noted():
         {"district": ["West", "West ", "west", "North", "South", "NORTH"] * 5, "x": range(30)}
     )
     assert texts(vectorize(frame).notes) == [
-        "Categories of 'district' that differ in capitals only were taken as the same: 'NORTH' (5); 'North' (5), "
-        "'West' (10); 'west' (5). Use case_sensitive=True to keep them apart."
+        "Categories of 'district' that differ in capitals only were taken as the same: 'NORTH' (5), 'North' (5); "
+        "'West' (10), 'west' (5). Use case_sensitive=True to keep them apart."
     ]
 
 

@@ -14,6 +14,7 @@ from transduce.app.tables.numbers import (
     far_note,
     find_numbers,
     hole_words,
+    number_of,
     number_text,
     number_texts,
     read_cells,
@@ -423,3 +424,19 @@ def test_a_text_that_occurs_often_is_read_as_often():
     assert (found.unit, found.decimal) == ("kg", "comma")
     np.testing.assert_array_equal(found.values, [1.5] * 5 + [np.nan] * 3)
     assert units_in(["3 m", "3 m", "4 km", "5 km", "6 km", "3 m", "3 m"]) == ["m", "km"]
+
+
+def test_groups_of_two_digits_as_in_india():
+    parsed = find_numbers(["4,45,000", "12,30,000.5", "1,02,03,004", "45,000", "7"])
+    assert parsed.values.tolist() == [445000, 1230000.5, 10203004, 45000, 7]
+    for text in ("4,450,00", "4,45,00", "123,45,000", "4.45.000"):
+        assert np.isnan(number_of(text, "point"))
+
+
+def test_the_note_on_a_unit_shows_a_cell_that_has_one():
+    cells = ["4.5", "6.1 U", "5.5 U", "7.1", None, "6.6"]
+    target = read_target(pd.DataFrame({"y": cells}), "y")
+    assert target.notes[0] == (
+        "'y' holds text such as '6.1 U', read as the number 6.1 in U, as numbers without a unit "
+        "are."
+    )

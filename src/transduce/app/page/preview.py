@@ -675,12 +675,12 @@ def _conditions(forecast: GuaranteeForecast) -> list[str]:
         if forecast.bounds_column and shifted.outside is None:
             column = ", and not for all rows together"
         conditions.append(
-            "Exactly this, if labelled and unlabelled rows are found to differ: then it holds "
-            f"roughly{column}."
+            "Exactly this, if labelled and unlabelled rows are found to differ: then it is "
+            f"approximate{column}."
         )
     if forecast.if_event(DRIFTING) is not None:
         conditions.append(
-            "Exactly this, if errors are found to drift along the order: then it holds roughly."
+            "Exactly this, if errors are found to drift along the order: then it is approximate."
         )
     if forecast.if_event(UNEVEN) is not None:
         conditions.append(

@@ -231,12 +231,14 @@ def _no_classes(target: Target, differ: str, way_out: str = "") -> ValueError:
             f"Column {target.name!r} holds numbers in several units ({', '.join(units)}): "
             "write all of them in one."
         )
-    hint = ""
     if np.mean([any(map(str.isdigit, str(label))) for label in labels]) > NEARLY_ALL:
-        hint = " If they are dates or numbers, write all of them in one way."
+        return ValueError(
+            f"{differ}, and labels such as {quoted(str(labels[0]))} were not read as numbers or "
+            "dates: write all of them as plain numbers, such as 12.5, or as dates in one way"
+            f"{way_out}."
+        )
     return ValueError(
         f"{differ}: fill a column of numbers, or of classes that occur more than once{way_out}."
-        f"{hint}"
     )
 
 
@@ -535,7 +537,13 @@ def _notes_on_texts(
     """Return that texts were read as numbers, and which of them are unusual."""
     unit = ""
     if parsed.unit:
+        has_unit = np.array([parsed.unit in (text or "") for text in texts])
+        has_unit &= np.isfinite(parsed.values)
+        if has_unit.any():
+            first = int(np.argmax(has_unit))
         unit = f" in {parsed.unit}"
+        if (np.isfinite(parsed.values) & ~has_unit).any():
+            unit += ", as numbers without a unit are"
     value = f"{parsed.values[first]:.12g}"
     note = f"{name!r} holds text such as {quoted(texts[first])}, read as the number {value}{unit}."
     return [note, *numbers.cell_notes(name, texts, parsed, np.arange(len(texts)), LEARNT)]

@@ -16,7 +16,13 @@ import pyarrow as pa
 
 from transduce.app.tables.columns import ColumnReading
 from transduce.app.tables.decimal_signs import number_in_doubt, sign_of_table
-from transduce.app.tables.encodings import STRAY, decode, decode_keeping, readable
+from transduce.app.tables.encodings import (
+    OTHER_SCRIPTS,
+    STRAY,
+    decode,
+    decode_keeping,
+    readable,
+)
 from transduce.app.tables.formats import Format, Original, Table
 from transduce.app.tables.layout import AUTOMATIC, Layout, LayoutRequest, find_layout
 from transduce.app.tables.numbers import (
@@ -43,6 +49,7 @@ _COMPARED_RECORDS = 1000  # with which the first line is compared to see whether
 _INTEGER = re.compile(r"[-+]?\d+")
 _LONGEST_INTEGER = 18  # digits that an integer of 64 bits surely holds
 _AROUND_NUMBER = re.compile(r"\D{0,12}\d[\d.,' \u00a0\u202f]*\D{0,12}")  # with a unit or a mark
+_AS_IT_STANDS = re.compile(r'^="(.*)"$', re.DOTALL)  # what a spreadsheet is to show as it is
 _QUOTED = re.compile(r"[\"\r\n]")  # signs for which the csv module quotes a field
 _FIGURE = re.compile(r"[-+]?(\d+[.,]?\d*|[.,]\d+)([eE][-+]?\d+)?")
 
@@ -210,7 +217,7 @@ def read_delimited(
     else:
         header = records[layout.names_at]
     _check_lengths(header, rows, layout, delimiter)
-    cells = _cells(rows, layout).T
+    cells = _without_formula_signs(_cells(rows, layout)).T
     sign = request.decimal or sign_of_table(cells) or usual_sign(delimiter)
     # Where commas separate fields, none of them is a decimal sign.
     doubt = None if delimiter == "," else number_in_doubt(cells)
@@ -233,7 +240,7 @@ def read_delimited(
         kind=TSV.name if delimiter == "\t" else CSV.name,
         columns=_columns_taken(layout, len(header.fields)),
         surroundings=_surroundings(records, layout),
-        layout_notes=(*_notes_on_text(as_stored, delimiter), *layout.notes),
+        layout_notes=(*_notes_on_text(as_stored, delimiter, encoding), *layout.notes),
         lines=_first_lines(records, layout.rows),
     )
     return frame, original
@@ -270,9 +277,14 @@ def _with_stray_bytes(records: list[_Record], as_stored: str) -> list[_Record]:
     return stored
 
 
-def _notes_on_text(as_stored: str, delimiter: str) -> list[str]:
+def _notes_on_text(as_stored: str, delimiter: str, encoding: str) -> list[str]:
     """Return what is unusual in how a text is written."""
     notes = []
+    if encoding in OTHER_SCRIPTS:
+        notes.append(
+            f"The file was read as {OTHER_SCRIPTS[encoding]}; if its letters look wrong, save it "
+            "as UTF-8."
+        )
     stray = STRAY.search(as_stored)
     if stray is not None:
         n_bytes = len(STRAY.findall(as_stored))
@@ -373,6 +385,20 @@ def _cells(rows: list[_Record], layout: Layout) -> AnyArray:
     else:
         fields = [[_field_at(row.fields, place) for place in layout.columns] for row in rows]
     return np.array(fields, dtype=object).reshape(len(rows), n_columns)
+
+
+def _without_formula_signs(cells: AnyArray) -> AnyArray:
+    """Return cells of which those such as ="007" are what stands between the quotation marks.
+
+    Programs write them so, in order that spreadsheets keep them as they are.
+    """
+    is_any = False
+    for column in cells.T:
+        is_any = is_any or any(text.startswith('="') for text in column[:_COMPARED_RECORDS])
+    if not is_any:
+        return cells
+    bare = [_AS_IT_STANDS.sub(r"\1", text) for text in cells.ravel()]
+    return np.array(bare, dtype=object).reshape(cells.shape)
 
 
 def _exactly(fields: list[str], number: int) -> list[str]:

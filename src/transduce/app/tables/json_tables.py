@@ -281,7 +281,7 @@ def json_object(line: str, number: int) -> JsonObject:
         raise ValueError(f"has {error.name!r} twice in the object in line {number}") from error
     except json.JSONDecodeError as error:
         raise ValueError(
-            f"is not JSON in line {number}, column {error.colno}: {error.msg}"
+            f"is not JSON in line {number}, column {error.colno}: {_in_words(error.msg)}"
         ) from error
     if not isinstance(row, dict):
         raise ValueError(f"has no object {{...}} in line {number}, as JSON lines must have")
@@ -351,7 +351,30 @@ def _not_json(text: str, place: int, message: str) -> ValueError:
     """Return an error that names line and column of what is wrong with a JSON text."""
     line = text.count("\n", 0, place) + 1
     column = place - text.rfind("\n", 0, place)
-    return ValueError(f"is not JSON in line {line}, column {column}: {message}")
+    return ValueError(f"is not JSON in line {line}, column {column}: {_in_words(message)}")
+
+
+# What Python says of damaged JSON, and what it means.
+_OF_JSON = {
+    "Expecting value": "a value is missing here",
+    "Expecting ',' delimiter": "a comma is missing, or the file was cut off",
+    "Expecting ':' delimiter": "a colon is missing, or the file was cut off",
+    "Expecting property name enclosed in double quotes": (
+        'a name in quotation marks is missing, as in {"name": 1}'
+    ),
+    "Unterminated string starting at": "a text that begins here has no end; the file was cut off",
+    "Illegal trailing comma before end of object": "a comma stands before the end of the object",
+    "Illegal trailing comma before end of array": "a comma stands before the end of the array",
+    "Extra data": "something follows after the end of the object",
+    "Invalid control character at": "a text has a line break or another control character",
+    "Invalid \\escape": "a backslash is not followed by what may follow it",
+    "Invalid \\uXXXX escape": "four digits are missing after \\u",
+}
+
+
+def _in_words(message: str) -> str:
+    """Return what the decoder of JSON says, as the end of a sentence."""
+    return _OF_JSON.get(message.strip().removesuffix(":").strip(), message)
 
 
 def _exact_column(values: list[Any]) -> pd.Series:

@@ -22,7 +22,7 @@ from transduce.app.tables.decimal_signs import sign_of_column, sign_of_table
 from transduce.app.tables.numbers import HOLES, NEARLY, number_of
 from transduce.core.checks import check_choice
 from transduce.core.types import AnyArray, Array
-from transduce.core.words import OptionError, counted, option, quoted
+from transduce.core.words import OptionError, counted, listed_numbers, option, quoted
 
 Cell = object  # a text, a number, a date, None if it is empty
 Rows = Sequence[Sequence[Cell]]
@@ -865,13 +865,12 @@ def _without_totals(rows: Rows, data: list[int], notes: list[str]) -> list[int]:
             left_out.append(place)
     if not left_out:
         return data
-    listed = ", ".join(str(place + 1) for place in left_out[:5])
-    more = ", ..." if len(left_out) > 5 else ""
-    notes.append(
-        f"{counted(len(left_out), 'row')} between the data that "
-        f"{'sums' if len(left_out) == 1 else 'sum'} up others left out: row {listed}{more}; "
-        f"{option('rows', f'{data[0] + 1}:{data[-1] + 1}')} keeps such rows."
-    )
+    keep = f"{option('rows', f'{data[0] + 1}:{data[-1] + 1}')} keeps such rows."
+    if len(left_out) == 1:
+        notes.append(f"Row {left_out[0] + 1} sums up others and was left out; {keep}")
+    else:
+        listed = listed_numbers([place + 1 for place in left_out])
+        notes.append(f"Rows {listed} sum up others and were left out; {keep}")
     return [place for place in data if place not in set(left_out)]
 
 

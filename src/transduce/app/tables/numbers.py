@@ -41,10 +41,11 @@ _SIGN = {"point": r"\.", "comma": ","}
 # either: of texts such as "2.162" alone it is the point, of others in doubt the comma.
 _SIGNS = {"point": ("point", "comma"), "comma": ("comma", "point"), "either": ("comma", "point")}
 _GROUPED = re.compile(r"[-+]?[1-9]\d{0,2}(\.\d{3})+|[-+]?\d+")
+_LAKHS = {"point": r"[1-9][0-9]?(?:,[0-9]{2})+,[0-9]{3}", "comma": "(?!)"}  # as in India
 _NUMBER = {
     decimal: re.compile(
         # One number has one sign between its groups: 9 576,219 is no number of nine millions.
-        rf"[-+]?(([0-9]+|[1-9][0-9]{{0,2}}({group})[0-9]{{3}}(\3[0-9]{{3}})*)?"
+        rf"[-+]?(([0-9]+|[1-9][0-9]{{0,2}}({group})[0-9]{{3}}(\3[0-9]{{3}})*|{_LAKHS[decimal]})?"
         rf"({_SIGN[decimal]}[0-9]*)?"
         rf"|([0-9]+{_SIGN[decimal]}?[0-9]*|{_SIGN[decimal]}[0-9]+)[eE][-+]?[0-9]+)"
     )
@@ -639,9 +640,9 @@ def spelling_note(name: ColumnName, what: str, counts: Mapping[str, int]) -> lis
     how = "capitals"
     if any(len({text.casefold() for text in texts}) > 1 for texts in several):
         how = "blanks or capitals"
-    listed = ", ".join(_listed_spellings(texts, counts) for texts in several[:MOST_ALIKE])
+    listed = "; ".join(_listed_spellings(texts, counts) for texts in several[:MOST_ALIKE])
     if len(several) > MOST_ALIKE:
-        listed += f", and {len(several) - MOST_ALIKE:,} more"
+        listed += f"; and {len(several) - MOST_ALIKE:,} more"
     return [
         f"{what} of {name!r} that differ in {how} only were taken as the same: {listed}. "
         f"Use {option('case_sensitive', True)} to keep them apart."
@@ -649,7 +650,7 @@ def spelling_note(name: ColumnName, what: str, counts: Mapping[str, int]) -> lis
 
 
 def _listed_spellings(texts: list[str], counts: Mapping[str, int]) -> str:
-    return "; ".join(f"{quoted(text, 60)} ({counts[text]:,})" for text in texts)
+    return ", ".join(f"{quoted(text, 60)} ({counts[text]:,})" for text in texts)
 
 
 def hole_words(texts: Iterable[Any], known: Collection[str] = HOLES) -> dict[Any, int]:

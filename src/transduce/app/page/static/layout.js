@@ -37,7 +37,7 @@ function draw(page, rows) {
   });
   fill($("layout-body"), make("p", { text: "These are the first rows of the file as they stand. In which row are the names of the columns? What is above it is left out." }),
     make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "The first rows of the file" }, make("table", { class: "rows raw" }, make("tbody", {}, ...lines))),
-    make("p", { class: "fine", text: "An empty field is found by itself. Footnotes and totals below the data are left out when the last row is named." }), form,
+    make("p", { class: "fine", text: "Leave a field empty to have the row found for you. Footnotes and totals below the data are left out when the last row is named." }), form,
     make("div", { class: "actions" }, make("button", { type: "button", class: "plain", text: "No row has names", onclick: () => change({ header: 0, rows: null }) }),
       make("button", { type: "button", class: "plain", text: "Find the table by itself", onclick: () => change({ header: null, rows: null }) })),
     make("p", { class: "refused", id: "layout-refused", role: "alert" }));
