@@ -111,9 +111,9 @@ def test_an_ordered_category_comes_back_ordered():
 @pytest.mark.parametrize(
     ("labels", "kind", "first"),
     [
-        (DAYS.dt.date.astype("date32[pyarrow]"), object, datetime.date),
+        (DAYS.dt.date.astype("date32[pyarrow]"), "date32[pyarrow]", datetime.date),
         (DAYS.astype("timestamp[us][pyarrow]"), "datetime64[us]", pd.Timestamp),
-        ((DAYS - DAYS[0]).astype("duration[s][pyarrow]"), "timedelta64[s]", pd.Timedelta),
+        ((DAYS - DAYS[0]).astype("duration[s][pyarrow]"), "duration[s][pyarrow]", pd.Timedelta),
         (DAYS.dt.to_period("M"), object, str),
         (DAYS.dt.strftime("%Y%m%d").astype("Int64"), "Int64", int | np.int64),
         (pd.cut(A, 3), pd.CategoricalDtype, str),

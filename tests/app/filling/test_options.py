@@ -254,6 +254,67 @@ def test_a_boolean_column_keeps_its_type_and_a_path_is_read(tmp_path):
     assert "Why" in result.guarantee._repr_html_()
 
 
+def half_known(labels, *, dtype=None):
+    """Return a table whose second half has no label."""
+    x = np.random.default_rng(0).normal(size=60)
+    column = pd.Series(labels(x), dtype=dtype)
+    column[30:] = pd.NA
+    return pd.DataFrame({"x": x, "y": column})
+
+
+@pytest.mark.parametrize(
+    ("dtype", "labels"),
+    {
+        "boolean": lambda x: x > 0,
+        "bool[pyarrow]": lambda x: x > 0,
+        "Int64": lambda x: (x > 0).astype(int),
+        "UInt8": lambda x: (x > 0).astype(int),
+        "int64[pyarrow]": lambda x: (x > 0).astype(int),
+        "string": lambda x: np.where(x > 0, "up", "down"),
+        "category": lambda x: np.where(x > 0, "up", "down"),
+        "datetime64[s]": lambda x: 946_684_800 + (1e6 * x).astype(int),
+        "date32[day][pyarrow]": lambda x: pd.to_datetime((1e6 * x).astype(int), unit="s").date,
+    }.items(),
+)
+def test_filled_values_have_the_type_of_the_target(dtype, labels):
+    table = half_known(labels, dtype=dtype)
+    filled = fill(table, "y", method="ridge").frame["y_filled"]
+    assert filled.dtype == table["y"].dtype
+    assert filled.notna().all()
+
+
+def test_the_only_column_with_gaps_is_filled_by_itself(tmp_path):
+    table = half_known(lambda x: x.round(2), dtype=float)
+    table.to_csv(tmp_path / "t.csv", index=False)
+    assert fill(table, method="ridge").target == "y"
+    assert fill(tmp_path / "t.csv", method="ridge").target == "y"
+    assert fill(table.assign(z=table["y"]), method="ridge", ignore=["z"]).target == "y"
+    with pytest.raises(ValueError, match=r"Several columns have empty cells, \['y', 'z'\]"):
+        fill(table.assign(z=table["y"]))
+    for full in (table[["x"]], table[["x"]].assign(y=None)):
+        with pytest.raises(ValueError, match="No column has empty cells"):
+            fill(full)
+
+
+def test_later_rows_of_polars_come_back_in_polars():
+    polars = pytest.importorskip("polars")
+    table = half_known(lambda x: np.where(x > 0, "up", "down"))
+    later = polars.DataFrame({"x": [-2.0, 2.0]})
+    result = fill(table, "y", method="ridge")
+    answered = result.fill_later(later)
+    assert isinstance(answered, polars.DataFrame)
+    assert answered["y_filled"].to_list() == ["down", "up"]
+    assert answered.columns == result.fill_later(later.to_pandas()).columns.tolist()
+
+
+def test_several_results_show_their_main_names():
+    results = fill(two := half_known(lambda x: x, dtype=float).assign(z=1.0), ["y"], method="ridge")
+    assert list(results) == ["y"]
+    assert {"frame", "table", "items"} <= set(dir(results))
+    assert not [name for name in dir(results) if name.startswith("_")]
+    assert list(results.frame.columns[:3]) == list(two.columns)
+
+
 def test_a_result_has_the_type_of_its_table():
     """So editors know what `frame` is: every form of a call names the type that it takes and gives."""
     forms = typing.get_overloads(fill)

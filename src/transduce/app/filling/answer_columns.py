@@ -95,11 +95,40 @@ class AnswerColumns:
         )
         if self.same_types:
             new = new.astype(_types_of_parts(new, labels, self.fitted_labels))
-        if isinstance(self.dtype, pd.BooleanDtype):
-            new = new.astype({f"{labels.name}_filled": self.dtype})
+        new = _with_type_of_target(new, labels, self.dtype)
         for ending, column in (own or {}).items():
             new = new.assign(**{f"{labels.name}_{ending}": column.set_axis(index)})
         return new
+
+
+def _with_type_of_target(new: pd.DataFrame, labels: Target, dtype: object) -> pd.DataFrame:
+    """Return new columns in which labels have the target's own type, where pandas has one for it.
+
+    That is so for classes, and for dates and times, of nullable types and those of Arrow. Numbers
+    stay floats, since a predicted number need not be one that the type can hold.
+    """
+    if not isinstance(dtype, pd.api.extensions.ExtensionDtype):
+        return new
+    filled = f"{labels.name}_filled"
+    if labels.task == "classification":
+        if not _is_alike(new[filled], dtype):
+            return new
+        return new.astype({filled: dtype})
+    if labels.spelling.moments is None or not isinstance(dtype, pd.ArrowDtype):
+        return new
+    endings = (filled, f"{labels.name}_lower", f"{labels.name}_upper")
+    moments = [name for name in new.columns if str(name).startswith(endings)]
+    return new.astype(dict.fromkeys(moments, dtype))
+
+
+def _is_alike(column: pd.Series, dtype: pd.api.extensions.ExtensionDtype) -> bool:
+    """Return whether a type is for what a column holds: truth values, numbers or texts."""
+    held = pd.api.types.infer_dtype(column, skipna=True)
+    if pd.api.types.is_bool_dtype(dtype):
+        return held == "boolean"
+    if pd.api.types.is_numeric_dtype(dtype):
+        return held in ("integer", "floating", "integer-na")
+    return pd.api.types.is_string_dtype(dtype) and held == "string"
 
 
 def rank_rows(n_rows: int, rows: Sequence[int]) -> pd.Series:

@@ -51,6 +51,7 @@ from transduce.app.filling.sources import (
     PartSource,
     Source,
     draw,
+    find_target,
     is_dask,
 )
 from transduce.app.filling.table_fit import TableFit, estimator_rows
@@ -94,17 +95,21 @@ def fill(
 ) -> FillResults[pd.DataFrame]: ...
 @overload
 def fill(
-    table: str | Path | Table, target: ColumnName, **given: Unpack[FillOptions]
+    table: str | Path | Table, target: ColumnName | None = None, **given: Unpack[FillOptions]
 ) -> FillResult[pd.DataFrame]: ...
 @overload
 def fill(
     table: Frame, target: list[ColumnName], **given: Unpack[FillOptions]
 ) -> FillResults[Frame]: ...
 @overload
-def fill(table: Frame, target: ColumnName, **given: Unpack[FillOptions]) -> FillResult[Frame]: ...
+def fill(
+    table: Frame, target: ColumnName | None = None, **given: Unpack[FillOptions]
+) -> FillResult[Frame]: ...
 @described(FIT)
 def fill(
-    table: Any, target: ColumnName | list[ColumnName], **given: Unpack[FillOptions]
+    table: Any,
+    target: ColumnName | list[ColumnName] | None = None,
+    **given: Unpack[FillOptions],
 ) -> FillResult | FillResults:
     """Fill the empty cells of a column, and say what is guaranteed.
 
@@ -114,9 +119,9 @@ def fill(
         All rows; columns of any kind. A path names a file, which is read whole: CSV, TSV, Parquet,
         Feather, Excel, JSON or JSON lines. A `Table` is one read from a file by
         `transduce.app.tables.files.read`.
-    target : str or list of str
-        The column to fill. If several are given, none is used as a feature for another, and each
-        option applies where it fits.
+    target : str or list of str, optional
+        The column to fill; by default the only one that has empty cells. If several are given, none
+        is used as a feature for another, and each option applies where it fits.
     OPTIONS
 
     Returns
@@ -146,6 +151,8 @@ def fill(
         table = read(table)
     if isinstance(target, list):
         return fill_targets(table, target, options)
+    if target is None:
+        target = find_target(table, options)
     return fill_table(table, target, options)
 
 

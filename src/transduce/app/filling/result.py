@@ -28,7 +28,7 @@ from transduce.app.filling.next_labels import NextLabels
 from transduce.app.filling.options import FIT, QUESTIONS, Options, Questions, described
 from transduce.app.filling.seen_rows import SeenRows
 from transduce.app.filling.similar import N_SIMILAR, explain_row, similar_texts
-from transduce.app.filling.sources import FrameSource, PartSource
+from transduce.app.filling.sources import FrameSource, PartSource, as_pandas, with_new_columns
 from transduce.app.filling.table_fit import TableFit
 from transduce.app.report import FilledColumn, Summary, render_html, render_json, summarize
 from transduce.app.report.filled_column import RowCounts
@@ -38,7 +38,7 @@ from transduce.app.tables.notes import About, Note
 from transduce.conformal import ClassShares, Exchangeability, Selection
 from transduce.conformal.miscoverage import Law
 from transduce.core.answer import N_PREVIEWED, Answer, Regions, level_name
-from transduce.core.checks import check_type, check_whole
+from transduce.core.checks import check_whole
 from transduce.core.computing import stage
 from transduce.core.guarantee import Guarantee
 from transduce.core.types import AnyArray, ColumnName, OptionValues
@@ -52,6 +52,8 @@ else:
     from typing import TypeVar
 
     Frame = TypeVar("Frame")
+
+LaterFrame = TypeVar("LaterFrame")  # rows that come later, and the same rows filled
 
 # What `dir(result)`, and an editor that completes names, shows.
 MAIN_NAMES = (
@@ -344,7 +346,7 @@ class FillResult(Generic[Frame]):
         """The model that answers rows which come later; fitted now unless the fit saw a sample."""
         return self.seen.later_rows(self.options)
 
-    def fill_later(self, frame: pd.DataFrame) -> pd.DataFrame:
+    def fill_later(self, frame: LaterFrame) -> LaterFrame:
         """Return rows that came later, which no fit has seen, with their new columns.
 
         Some labels are kept from the fit that answers them and calibrate it, so values differ a
@@ -353,12 +355,13 @@ class FillResult(Generic[Frame]):
 
         Parameters
         ----------
-        frame : pandas.DataFrame
+        frame : pandas or polars DataFrame
             Rows with the columns of the table, with or without the target.
 
         Returns
         -------
-        pandas.DataFrame
+        pandas or polars DataFrame
+            Of the same kind as `frame`.
 
         Examples
         --------
@@ -370,8 +373,11 @@ class FillResult(Generic[Frame]):
         >>> result.fill_later(pd.DataFrame({"size": [12.5]}))["price_filled"].round().tolist()
         [25.0]
         """
-        check_type("frame", frame, pd.DataFrame, "a pandas frame")
-        return pd.concat([frame, self.later_rows.new_columns(frame)], axis=1)
+        if isinstance(frame, pd.DataFrame):
+            return pd.concat([frame, self.later_rows.new_columns(frame)], axis=1)
+        new = self.later_rows.new_columns(as_pandas(frame))
+        with_new: LaterFrame = with_new_columns(frame, new, self.target)
+        return with_new
 
     # ------------------------------------------------------------------ what else there is to know
 

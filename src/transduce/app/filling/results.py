@@ -11,6 +11,9 @@ from transduce.app.filling.options import OPTIONS, QUESTIONS, Options, Questions
 from transduce.app.filling.result import FillResult, Frame
 from transduce.core.types import ColumnName
 
+# What `dir(results)`, and an editor that completes names, shows.
+MAIN_NAMES = ("frame", "get", "items", "keys", "options", "table", "values", "with_options")
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FillResults(Mapping[ColumnName, FillResult[Frame]], Generic[Frame]):
@@ -32,6 +35,9 @@ class FillResults(Mapping[ColumnName, FillResult[Frame]], Generic[Frame]):
 
     results: dict[ColumnName, FillResult[Frame]]  # of each target
     options: Options  # what was asked for
+
+    def __dir__(self) -> list[str]:
+        return list(MAIN_NAMES)
 
     def __getitem__(self, target: ColumnName) -> FillResult[Frame]:
         return self.results[target]

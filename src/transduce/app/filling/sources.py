@@ -42,6 +42,7 @@ from transduce.core.checks import WrongTypeError
 from transduce.core.computing import call_each, n_threads, threads_here
 from transduce.core.ranks import fewest_calibration
 from transduce.core.types import AnyArray, ColumnName, JsonObject, Mask
+from transduce.core.words import quoted
 from transduce.population.draws import read_marks
 
 if TYPE_CHECKING:
@@ -240,6 +241,35 @@ def as_pandas(table: Any) -> pd.DataFrame:
     raise WrongTypeError(
         f"fill takes a pandas or polars frame; got {kind}. Files are filled by `transduce fill`."
     )
+
+
+def find_target(table: Any, options: Options) -> ColumnName:
+    """Return the column to fill of a table: the only one with empty cells and with full ones."""
+    if is_dask(table):
+        raise TypeError("Name the column to fill: the cells of a Dask frame are not looked at.")
+    if isinstance(table, Table):
+        frame = table.frame
+    elif isinstance(table, pd.DataFrame):
+        frame = table
+    else:
+        frame = as_pandas(table)
+    columns.check_columns(frame, [])
+    cleaned = options.clean(frame)
+    partly_empty = []
+    for name in cleaned.columns:
+        missing = missing_labels(cleaned[name], words=isinstance(table, Table))
+        if name not in options.ignore and missing.any() and not missing.all():
+            partly_empty.append(name)
+    if not partly_empty:
+        raise ValueError(
+            "No column has empty cells beside full ones, so that there is none to fill."
+        )
+    if len(partly_empty) > 1:
+        raise ValueError(
+            f"Several columns have empty cells, {quoted(partly_empty)}: name the one to fill as "
+            "target."
+        )
+    return partly_empty[0]
 
 
 def _integers_of(table: Any, place: int) -> list[Any] | None:
