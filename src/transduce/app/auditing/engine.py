@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -119,19 +121,28 @@ def audit(  # noqa: PLR0913 - settings of a public function
     )
     source = _read_table(table)
     frame, notes = _with_checks(source, checks, id, question)
+    ignore = _columns_of_question(frame, question, id)
+    result = _audit_rows(frame, question, ignore, n_suspects=suspects)
+    return replace(result, source=source.name, notes=[*notes, *result.notes])
+
+
+def _audit_rows(
+    frame: pd.DataFrame, question: AuditQuestion, ignore: list[ColumnName], *, n_suspects: int
+) -> AuditResult:
+    """Audit the rows of a table, of which some columns tell nothing beside the question."""
     with stage("reading"):
         columns = read_audit(frame, question)
     truth, agreement = _settle_checks(columns, question)
     with stage("bounds") as report:
         audits = _audit_groups(columns, truth, question, report)
-    ignore = _columns_of_question(frame, question, id)
     with stage("suspects"):
         others = OtherColumns.of(frame.drop(columns=ignore), columns.checked)
-        named = None
-        if suspects > 0:
-            named = find_suspects(columns, others, audits[None].rows.wrong, most=suspects)
+        suspects = None
+        if n_suspects > 0:
+            wrong = audits[None].rows.wrong
+            suspects = find_suspects(columns, others, wrong, most=n_suspects)
         seen_labels = _find_seen_labels(columns, others)
-    notes += _about_classes_left_out(audits[None])
+    notes = _about_classes_left_out(audits[None])
     if seen_labels.all_right and not seen_labels.worse_elsewhere:
         notes.append(seen_labels.describe(way_out_of_seen()))
     return AuditResult(
@@ -139,9 +150,9 @@ def audit(  # noqa: PLR0913 - settings of a public function
         columns=columns,
         audits=audits,
         agreement=agreement,
-        suspects=named,
+        suspects=suspects,
         seen_labels=seen_labels,
-        source=source.name,
+        source="",
         notes=[*notes, *columns.notes],
     )
 
@@ -256,26 +267,18 @@ def _audit(
     columns: AuditColumns, truth: AnyArray, question: AuditQuestion, groups: AnyArray | None
 ) -> Audit | NumberAudit:
     """Return the audit of all rows, and of groups if there are any."""
-    if columns.numeric:
-        return audit_numbers(
-            truth,
-            columns.predictions,
-            tolerance=float(question.tolerance or 0.0),
-            relative=question.relative,
-            by=groups,
-            strata=columns.strata,
-            drawn=columns.drawn,
-            drawn_from=columns.drawn_from,
-            certainty=question.certainty,
-        )
-    return audit_classes(
-        truth,
-        columns.predictions,
-        by=groups,
-        strata=columns.strata,
-        drawn=columns.drawn,
-        drawn_from=columns.drawn_from,
-        certainty=question.certainty,
+    rows: dict[str, Any] = {
+        "by": groups,
+        "strata": columns.strata,
+        "drawn": columns.drawn,
+        "drawn_from": columns.drawn_from,
+        "certainty": question.certainty,
+    }
+    if not columns.numeric:
+        return audit_classes(truth, columns.predictions, **rows)
+    tolerance = float(question.tolerance or 0.0)
+    return audit_numbers(
+        truth, columns.predictions, tolerance=tolerance, relative=question.relative, **rows
     )
 
 

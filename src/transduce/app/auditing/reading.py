@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -75,11 +76,43 @@ def read_audit(frame: pd.DataFrame, question: AuditQuestion) -> AuditColumns:
         raise ValueError("The table has no rows.")
     check_once(frame.columns, "The table")
     notes: list[str] = []
+    labels = _read_labels(frame, question, notes)
+    checked = ~np.asarray(pd.isna(labels.truth))
+    seen = _read_seen(frame, question, notes)
+    draw = _read_draw(frame, question, checked, notes)
+    _refuse_unchecked(draw.drawn & checked, draw.drawn, seen, question)
+    return AuditColumns(
+        predictions=labels.predictions,
+        truth=labels.truth,
+        second=labels.second,
+        numeric=labels.numeric,
+        uncertainty=labels.uncertainty,
+        drawn=draw.drawn & ~seen,
+        drawn_from=_rows_drawn_from(draw, checked, seen, notes),
+        strata=draw.strata,
+        seen=seen,
+        groups={name: _read_groups(frame, name) for name in question.by},
+        notes=notes,
+    )
+
+
+class _Labels(NamedTuple):
+    """What was predicted and found at each row (n,), all of it classes or all of it numbers."""
+
+    predictions: AnyArray
+    truth: AnyArray
+    second: AnyArray | None
+    numeric: bool
+    uncertainty: Array | None
+
+
+def _read_labels(frame: pd.DataFrame, question: AuditQuestion, notes: list[str]) -> _Labels:
+    """Return what was predicted and found, read as classes or as numbers."""
     predicted, uncertainty = _read_predictions(frame, question)
     truth = _emptied(_read_target(frame, question, notes), question)
-    second = None
+    columns = [predicted, truth]
     if question.second is not None:
-        second = _emptied(read_column(frame, question.second), question)
+        columns.append(_emptied(read_column(frame, question.second), question))
     if truth.isna().all():
         way_out = "Draw some rows at random with `transduce draw`, and check them first."
         if f"{question.target}_random" in frame.columns:
@@ -87,7 +120,6 @@ def read_audit(frame: pd.DataFrame, question: AuditQuestion) -> AuditColumns:
         raise ValueError(
             f"All cells of column {question.target!r} are empty: no row was checked. {way_out}"
         )
-    columns = [column for column in (predicted, truth, second) if column is not None]
     _refuse_one_probability(predicted, truth, question)
     numeric = _holds_numbers(columns, question)
     if numeric:
@@ -95,43 +127,48 @@ def read_audit(frame: pd.DataFrame, question: AuditQuestion) -> AuditColumns:
     else:
         read = _as_classes(columns, question, notes)
         notes += _names_that_differ(read[0], read[1], question)
-    seen = np.zeros(len(frame), dtype=bool)
-    if question.seen is not None:
-        seen = read_marks(frame, question.seen)
-        notes.append(
-            f"{counted(int(seen.sum()), 'row')} marked in {question.seen!r} were seen by the "
-            "predictor: their labels say nothing of other rows."
-        )
-    checked = ~np.asarray(pd.isna(read[1]))
-    drawn, drawn_from, strata = _read_draw(frame, question, checked, notes)
-    if not (drawn & checked).any():
+    second = None
+    if question.second is not None:
+        second = read[2]
+    return _Labels(read[0], read[1], second, numeric, uncertainty)
+
+
+def _read_seen(frame: pd.DataFrame, question: AuditQuestion, notes: list[str]) -> Mask:
+    """Return which rows (n,) the predictor has seen with their labels, if that is known."""
+    if question.seen is None:
+        return np.zeros(len(frame), dtype=bool)
+    seen = read_marks(frame, question.seen)
+    notes.append(
+        f"{counted(int(seen.sum()), 'row')} marked in {question.seen!r} were seen by the "
+        "predictor: their labels say nothing of other rows."
+    )
+    return seen
+
+
+def _refuse_unchecked(checked: Mask, drawn: Mask, seen: Mask, question: AuditQuestion) -> None:
+    """Raise a ValueError if no drawn row (n,) was checked, or only such as the predictor saw."""
+    if not checked.any():
         raise ValueError(
             f"None of the {int(drawn.sum()):,} drawn rows has a label in {question.target!r}. "
             f"{_way_out_of_unchecked()}"
         )
-    if not (drawn & checked & ~seen).any():
+    if not (checked & ~seen).any():
         raise ValueError(
             f"All checked rows are marked in {question.seen!r} as seen by the predictor, so that "
             "they say nothing of the others: check some rows that it has not seen."
         )
+
+
+def _rows_drawn_from(draw: _Draw, checked: Mask, seen: Mask, notes: list[str]) -> Mask | None:
+    """Return which rows (n,) could be drawn; None if all could."""
+    drawn_from = draw.drawn_from
     if drawn_from is None and (seen & ~checked).any():
-        drawn_from = drawn | ~checked
-    if drawn_from is not None:
-        drawn_from = drawn_from & ~seen
-        notes += _about_rows_not_drawn_from(checked, drawn_from)
-    return AuditColumns(
-        predictions=read[0],
-        truth=read[1],
-        second=read[2] if second is not None else None,
-        numeric=numeric,
-        uncertainty=uncertainty,
-        drawn=drawn & ~seen,
-        drawn_from=drawn_from,
-        strata=strata,
-        seen=seen,
-        groups={name: _read_groups(frame, name) for name in question.by},
-        notes=notes,
-    )
+        drawn_from = draw.drawn | ~checked
+    if drawn_from is None:
+        return None
+    unseen = drawn_from & ~seen
+    notes += _about_rows_not_drawn_from(checked, unseen)
+    return unseen
 
 
 def read_column(frame: pd.DataFrame, name: ColumnName) -> pd.Series:
@@ -301,45 +338,54 @@ def _class_text(cell: object) -> str:
     return unicodedata.normalize("NFC", str(cell).strip())
 
 
+class _Draw(NamedTuple):
+    """Which rows (n,) were drawn to be checked, of which others, and from which strata."""
+
+    drawn: Mask
+    drawn_from: Mask | None
+    strata: AnyArray | None
+
+
 def _read_draw(
     frame: pd.DataFrame, question: AuditQuestion, checked: Mask, notes: list[str]
-) -> tuple[Mask, Mask | None, AnyArray | None]:
-    """Return which rows were drawn to be checked, of which others, and from which strata.
-
-    Columns that `transduce draw` wrote are found by their names.
-    """
+) -> _Draw:
+    """Return which rows were drawn; columns of `transduce draw` are found by their names."""
     random = question.random
     for name in (str(question.target), str(question.target).removesuffix(LABELLED)):
         if random is None and f"{name}_random" in frame.columns:
             random = f"{name}_random"
-    stratum = question.stratum
-    if stratum is None and random is not None and f"{random}_stratum" in frame.columns:
-        stratum = f"{random}_stratum"
     drawn = checked
     if random is not None:
         drawn = read_marks(frame, random)
-        notes.append(
-            f"{counted(int(drawn.sum()), 'row')} were drawn to be checked, as {random!r} says."
-        )
-        n_open = int(np.sum(drawn & ~checked))
-        if n_open:
-            notes.append(
-                f"{counted(n_open, 'drawn row')} without a check count as wrong: check them, and "
-                "the statements will be stronger."
-            )
-        n_other = int(np.sum(checked & ~drawn))
-        if n_other:
-            notes.append(
-                f"{counted(n_other, 'row')} checked without being drawn are known, and say nothing "
-                "of the others."
-            )
+        notes += _about_draw(drawn, checked, random)
     drawn_from = None
     if f"{random}_probability" in frame.columns:
         drawn_from = read_drawn_from(frame, f"{random}_probability", drawn)
+    stratum = question.stratum
+    if stratum is None and random is not None and f"{random}_stratum" in frame.columns:
+        stratum = f"{random}_stratum"
     if stratum is None:
-        return drawn, drawn_from, None
+        return _Draw(drawn, drawn_from, None)
     notes.append(f"Rows were drawn from each {stratum!r} by itself.")
-    return drawn, drawn_from, class_texts(read_column(frame, stratum))
+    return _Draw(drawn, drawn_from, class_texts(read_column(frame, stratum)))
+
+
+def _about_draw(drawn: Mask, checked: Mask, random: ColumnName) -> list[str]:
+    """Return notes on how many rows were drawn, and on those that were drawn or checked only."""
+    notes = [f"{counted(int(drawn.sum()), 'row')} were drawn to be checked, as {random!r} says."]
+    n_open = int(np.sum(drawn & ~checked))
+    if n_open:
+        notes.append(
+            f"{counted(n_open, 'drawn row')} without a check count as wrong: check them, and the "
+            "statements will be stronger."
+        )
+    n_other = int(np.sum(checked & ~drawn))
+    if n_other:
+        notes.append(
+            f"{counted(n_other, 'row')} checked without being drawn are known, and say nothing of "
+            "the others."
+        )
+    return notes
 
 
 def _way_out_of_unchecked() -> str:
@@ -391,56 +437,77 @@ def join_checks(
     Without an identifier rows are matched by the row numbers that a list of drawn rows has.
     Identifiers that repeat or do not match are refused or told.
     """
-    if id is None and ROW_NUMBER in checks.columns and ROW_NUMBER not in frame.columns:
-        frame_ids = pd.Series(np.arange(1, len(frame) + 1), index=frame.index)
-        id = ROW_NUMBER
-    elif id is None:
-        raise ValueError(
-            "Name the column that both tables have in common, and that tells rows apart, with "
-            f"{option('id')}."
-        )
-    else:
-        frame_ids = read_column(frame, id)
+    id, row_ids = _find_identifier(frame, checks, id)
     check_ids = _field_of_checks(checks, id)
     labels = {wanted[0]: _field_of_checks(checks, wanted[0])}
     for name in wanted[1:]:
         if name in checks.columns:
             labels[name] = read_column(checks, name)
-    keys = frame_ids.map(_class_text, na_action="ignore")
-    check_keys = check_ids.map(_class_text, na_action="ignore")
-    _refuse_repeated("table", id, keys)
-    _refuse_repeated("table of checks", id, check_keys)
-    notes = []
-    if _match_as_numbers(keys, check_keys):
-        keys, check_keys = keys.map(_without_zeros), check_keys.map(_without_zeros)
-        notes.append(f"Leading zeros of {id!r} were left out, since only one table has them.")
-    places = pd.Series(np.arange(len(checks)), index=check_keys)
-    matched = keys.map(places).to_numpy(dtype=float)
-    rows = np.flatnonzero(~np.isnan(matched))
-    matched_places = matched[rows].astype(np.int64)
-    unmatched = check_keys[~check_keys.isin(set(keys))]
-    if len(matched_places) == 0:
-        raise ValueError(
-            f"No {id!r} of the checks is in the table: {quoted(check_keys.iloc[0])} and "
-            f"{quoted(keys.iloc[0])} are examples of each."
-        )
+    match = _match_checks(row_ids, check_ids, id)
+    notes = match.notes
     joined = frame.copy(deep=False)
-    notes.append(f"{counted(len(matched_places), 'check')} matched by {id!r}.")
     for name, column in labels.items():
-        cells = column.astype(object).to_numpy()[matched_places]
-        joined[name], n_replaced = _replace_cells(frame, name, rows, cells)
+        cells = column.astype(object).to_numpy()[match.places]
+        joined[name], n_replaced = _replace_cells(frame, name, match.rows, cells)
         if n_replaced:
             notes.append(
                 f"{counted(n_replaced, 'check')} differed from what the table itself had in "
                 f"{name!r}: the second table counts."
             )
-    if len(unmatched):
-        examples = ", ".join(map(quoted, unmatched.iloc[:MOST_NAMED].tolist()))
+    if match.unmatched:
+        examples = ", ".join(map(quoted, match.unmatched[:MOST_NAMED]))
         notes.append(
             f"Left out, since no row of the table has this {id!r}: "
-            f"{counted(len(unmatched), 'check')} ({examples})."
+            f"{counted(len(match.unmatched), 'check')} ({examples})."
         )
     return joined, notes
+
+
+def _find_identifier(
+    frame: pd.DataFrame, checks: pd.DataFrame, id: ColumnName | None
+) -> tuple[ColumnName, pd.Series]:
+    """Return the column that names the rows of both tables, and the names of a table's rows."""
+    if id is not None:
+        return id, read_column(frame, id)
+    if ROW_NUMBER in checks.columns and ROW_NUMBER not in frame.columns:
+        return ROW_NUMBER, pd.Series(np.arange(1, len(frame) + 1), index=frame.index)
+    raise ValueError(
+        "Name the column that both tables have in common, and that tells rows apart, with "
+        f"{option('id')}."
+    )
+
+
+class _Match(NamedTuple):
+    """Which check belongs to which row."""
+
+    rows: AnyArray  # (m,) of the table that have a check
+    places: AnyArray  # (m,) of their checks
+    unmatched: list[str]  # identifiers of checks that no row of the table has
+    notes: list[str]
+
+
+def _match_checks(row_ids: pd.Series, check_ids: pd.Series, id: ColumnName) -> _Match:
+    """Return which check belongs to which row; a ValueError says that none does, or several."""
+    keys = row_ids.map(_class_text, na_action="ignore")
+    check_keys = check_ids.map(_class_text, na_action="ignore")
+    _refuse_repeated("table", id, keys)
+    _refuse_repeated("table of checks", id, check_keys)
+    notes = []
+    if _match_as_numbers(keys, check_keys):
+        keys = keys.map(_without_zeros)
+        check_keys = check_keys.map(_without_zeros)
+        notes.append(f"Leading zeros of {id!r} were left out, since only one table has them.")
+    places = pd.Series(np.arange(len(check_keys)), index=check_keys)
+    matched = keys.map(places).to_numpy(dtype=float)
+    rows = np.flatnonzero(~np.isnan(matched))
+    if len(rows) == 0:
+        raise ValueError(
+            f"No {id!r} of the checks is in the table: {quoted(check_keys.iloc[0])} and "
+            f"{quoted(keys.iloc[0])} are examples of each."
+        )
+    notes.append(f"{counted(len(rows), 'check')} matched by {id!r}.")
+    unmatched = check_keys[~check_keys.isin(set(keys))].tolist()
+    return _Match(rows, matched[rows].astype(np.int64), unmatched, notes)
 
 
 def _replace_cells(

@@ -26,7 +26,7 @@ from transduce.app.tables.vectors import to_pandas
 from transduce.core.checks import check_path
 from transduce.core.files import whole_file
 from transduce.core.findings import Limits
-from transduce.core.types import ColumnName
+from transduce.core.types import AnyArray, ColumnName, OptionValues
 from transduce.model_selection.methods import METHODS
 from transduce.model_selection.own_models import as_stored, of_stored
 
@@ -58,8 +58,10 @@ def save(
     **options
         As those of `fill`, and of `FillResult.with_options`.
 
-    Notes ----- The file holds data, and small copies of pictures, and no code: a file from a
-    stranger can be opened.
+    Notes
+    -----
+    The file holds data, and small copies of pictures, and no code: a file from a stranger can be
+    opened.
 
     Examples
     --------
@@ -82,39 +84,45 @@ def save(
         )
     roles = draw(source.scan(target, read), target, read)
     rows = np.sort(np.concatenate([roles.visible, roles.calibration, roles.sampled])[:, 1])
-    account: dict[str, object] = {
+    account = {
         "format": _FORMAT,
         "version": version("transduce"),
         "prefer": source.prefer,
         "target": target,
         "objects": source.fields.as_json(),
+        "limits": asdict(source.labels.limits),
+        "options": _options_as_json(source, read),
     }
-    account["limits"] = asdict(source.labels.limits)
-    if len(read.parts) > 1:
-        method = read.parts
-    else:
-        method = read.parts[0]
-    settled = read.for_task(source.labels.task)
-    if source.labels.decisive is not None:  # a task that is named would make the guarantee exact
-        settled = replace(settled, task=read.task)
-    # The rows are stored without their formulas.
-    settled = replace(settled, ignore=list(dict.fromkeys([*settled.ignore, *source.computed])))
-    account["options"] = settled.as_json() | {"method": as_stored(method)}
-    like = _origin(table, source.frame.iloc[rows], read.pictures or source.pictures)
+    folder = read.pictures or source.pictures
+    like = _origin(table, source.frame.iloc[rows], folder)
     with whole_file(path, force=force, like=like) as file, zipfile.ZipFile(file, "w") as archive:
         archive.writestr(_OPTIONS, json.dumps(account, ensure_ascii=False, default=str))
-        frame = source.frame.iloc[rows]
-        if source.labels.spelling.classes:  # as they are written
-            frame = frame.copy()
-            frame[target] = source.labels.labels[rows]
-        folder = read.pictures or source.pictures
-        copies = {
-            name: small_copies(column, folder)
-            for name, column in frame.items()
-            if holds_pictures(column)
-        }
-        parquet.write_table(arrow_table(frame.assign(**copies)), buffer := io.BytesIO())
-        archive.writestr(_TABLE, buffer.getvalue())
+        archive.writestr(_TABLE, _rows_as_parquet(source, rows, folder))
+
+
+def _options_as_json(source: FrameSource, options: Options) -> OptionValues:
+    """Return the options that fill the rows again, in a table without formulas."""
+    settled = options.for_task(source.labels.task)
+    if source.labels.decisive is not None:  # a task that is named would make the guarantee exact
+        settled = replace(settled, task=options.task)
+    ignore = list(dict.fromkeys([*settled.ignore, *source.computed]))
+    method = options.parts
+    if len(method) == 1:
+        method = method[0]
+    return replace(settled, ignore=ignore).as_json() | {"method": as_stored(method)}
+
+
+def _rows_as_parquet(source: FrameSource, rows: AnyArray, folder: str) -> bytes:
+    """Return some rows as a file, with classes as they are spelled and small pictures."""
+    frame = source.frame.iloc[rows].copy()
+    if source.labels.spelling.classes:
+        frame[source.labels.name] = source.labels.labels[rows]
+    for name, column in frame.items():
+        if holds_pictures(column):
+            frame[name] = small_copies(column, folder)
+    buffer = io.BytesIO()
+    parquet.write_table(arrow_table(frame), buffer)
+    return buffer.getvalue()
 
 
 def _origin(table: Any, frame: pd.DataFrame, folder: str) -> list[Path]:
