@@ -76,6 +76,7 @@ def test_a_list_of_random_rows_comes_back(served):
     rows = rows.sample(frac=1.0, random_state=0)  # sorted otherwise in the laboratory
     review = bring_back(client, rows).json()
     assert [row["problem"] for row in review["rows"]] == [""] * 19
+    assert (review["random"], review["listed"]) == (True, 19)
     state = act(client, "take", ending=".xlsx", odd=[]).json()
     assert state["choices"]["labels"] > 0
     given = GivenLabels.read(folder / ".transduce" / "lab.csv")
@@ -111,10 +112,14 @@ def test_slips_are_found_and_taken_only_if_named(served):
     assert by_place[6] == "Its other cells are those of another row."
     assert by_place[7] == "This row is in the list twice."
     assert by_place.count("") == 10
-    act(client, "take", ending=".csv", odd=[numbers[1] - 1, numbers[2] - 1])
+    act(client, "take", ending=".csv", odd=[1, 2])
     given = GivenLabels.read(folder / ".transduce" / "lab.csv")
     assert len(given.labels) == 11  # those that fit, and the one with a unit
     assert given.labels[numbers[1] - 1] == truth[numbers[1] - 1]
+    row = numbers[7] - 1
+    assert row not in given.labels
+    act(client, "take", ending=".csv", odd=[7])  # one of two values of a row
+    assert GivenLabels.read(folder / ".transduce" / "lab.csv").labels[row] == truth[row]
 
 
 def test_known_values_with_units_are_numbers_on_the_labelling_page_too(tmp_path):
@@ -158,7 +163,7 @@ def test_spellings_of_classes(served):
         "“negativ” may mean “negative”.",
     )
     assert found[2]["problem"] == "“unclear” is a new class."
-    act(client, "take", ending=".xlsx", odd=[found[2]["row"]])
+    act(client, "take", ending=".xlsx", odd=[2])
     state = client.get("/open/state").json()
     assert state["choices"]["labels"] > 0
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict
 from types import SimpleNamespace
 
@@ -15,7 +16,14 @@ from tests.app.page.serving import Client, Served
 from tests.app.page.test_open import fill as fill_on_page
 from tests.app.page.test_open import settle
 from transduce import fill
-from transduce.app.page.run import RESULT, Progress, leave_all, remove_old_results
+from transduce.app.page.run import (
+    RESULT,
+    GivenLabels,
+    Progress,
+    leave_all,
+    remove_old_results,
+    work,
+)
 from transduce.app.page.workspace import Choices, Saved, Workspace
 from transduce.app.tables import files
 from transduce.core.files import temporary_name
@@ -116,9 +124,37 @@ def test_limits_and_corrections_are_of_the_first_column_alone():
     assert (other.target, other.minimum, other.corrected, other.ignore) == ("z", None, [], ["y"])
 
 
-def test_labels_of_the_labelling_page_fill_their_column_by_itself():
-    assert Choices(target="y", besides=["z"], labels=3).targets == ["y"]
+def test_labels_of_the_labelling_page_are_of_the_first_column_alone():
+    choices = Choices(target="y", besides=["z"], way="chance", labels=3)
+    assert choices.targets == ["y", "z"]
+    assert (choices.of_column("y").labels, choices.of_column("z").labels) == (3, 0)
+    assert choices.of_column("z").way == "chance"
+    unsaid = Choices(target="y", besides=["z"], labels=3)  # labelled before anybody said more
+    assert unsaid.of_column("z").way == "unknown"
     assert Choices(besides=["z"]).targets == []
+
+
+@pytest.mark.timeout(400)
+def test_columns_are_filled_along_with_one_that_was_labelled(tmp_path, no_figures):
+    table()[["x", "y", "z"]].to_csv(tmp_path / "t.csv", index=False)
+    space = Workspace(tmp_path, "t.csv")
+    space.change("t.csv", 0, {"target": "y", "besides": ["z"], "way": "chance"})
+    space.change("t.csv", 1, {"labels": 1})
+    given = GivenLabels(dict.fromkeys(range(50, 60), 1.5), None)
+    given.write(space.computed, space.path)
+    job = {"path": str(space.path), "choices": asdict(space.saved.choices)}
+    (space.computed / "job.json").write_text(json.dumps(job))
+    heard = []
+    work(space.computed, lambda *stage: None, tell_column=lambda *column: heard.append(column))
+    assert heard == [("y", 1, 2), ("z", 2, 2)]
+    result = space.computed / RESULT
+    briefs = [result / "brief.json", result / "beside-1" / "brief.json"]
+    first, along = (json.loads(path.read_text("utf-8")) for path in briefs)
+    assert (first["counts"]["labelled"], along["counts"]["labelled"]) == (60, 40)
+    assert "--ignore z" in first["again"]
+    assert along["guarantee"]["kind"] == "exact"  # as it was said of all columns
+    filled = pd.read_csv(result / "t-filled.csv")
+    assert filled[["y_filled", "z_filled"]].notna().all(axis=None)
 
 
 def test_a_column_is_filled_along_once(tmp_path):

@@ -161,7 +161,7 @@ def test_kinds(values, kind, n_features):
 
 
 @pytest.mark.parametrize(
-    "name", ["id", "house_id", "HouseID", "key", "Unnamed: 0", "__index_level_0__", ""]
+    "name", ["id", "house_id", "HouseID", "PMID", "key", "Unnamed: 0", "__index_level_0__", ""]
 )
 def test_counters_called_id_are_dropped(name):
     features = kinds(pd.DataFrame({name: range(N), "video": range(N)}))

@@ -296,18 +296,22 @@ def work(
         with stage("reading"):
             original = files.read(path, sheet=choices.sheet, layout=choices.layout)
             table = as_chosen(original, choices)
+            of_others = table, choices  # which learn nothing from the labels of the first column
             if choices.labels:
                 given = GivenLabels.read(folder)
                 table, choices = given.put_into(table, choices)
             if choices.labels or choices.corrected:
-                again = _again_with_labels(folder, original, table, choices)
+                own = choices.of_column(str(choices.target))
+                again = _again_with_labels(folder, original, table, own)
         results = {}
         for place, name in enumerate(choices.targets):
             if tell_column is not None:
                 tell_column(name, place + 1, len(choices.targets))
-            results[name] = _fill_column(table, choices.of_column(name))
+            source, said = (table, choices) if name == choices.target else of_others
+            results[name] = _fill_column(source, said.of_column(name))
         if given is not None:
-            results = {name: given.keep_since(result, table) for name, result in results.items()}
+            first = str(choices.target)
+            results[first] = given.keep_since(results[first], table)
         account = {"choices": job["choices"], "read_at": path.stat().st_mtime_ns}
         _take_result(folder, lambda part: leave_all(results, table, part, account, again))
 

@@ -808,7 +808,9 @@ class OpenServer:
     def _review(self, ending: str) -> Json:
         """Return what a list that came back holds."""
         rows: list[Json] = [asdict(row) for row in self._read_returned(ending)]
-        return {"rows": rows, "listed": len(self._taken_list().rows), "ending": ending}
+        taken = self._taken_list()
+        is_random = taken.kind == "random"
+        return {"rows": rows, "listed": len(taken.rows), "random": is_random, "ending": ending}
 
     def _taken_list(self) -> lists.TakenList:
         taken = lists.TakenList.read(self.workspace.computed)
@@ -835,14 +837,15 @@ class OpenServer:
                 self._end_labelling()
 
     def _take(self, body: Body) -> None:
-        """Take what came back in a list: values that fit, and odd ones that were named."""
+        """Take what came back in a list: values that fit, and odd ones named by their places."""
         ending = str(body.get("ending", ""))
         odd = body.get("odd")
         if isinstance(odd, list):
             named = set(odd)
         else:
             named = set()
-        rows = [row for row in self._read_returned(ending) if not row.problem or row.row in named]
+        returned = enumerate(self._read_returned(ending))
+        rows = [row for place, row in returned if not row.problem or place in named]
         with self.label.lock:
             self._open_labelling(classes=[], mode=None)
             session = self.label.session

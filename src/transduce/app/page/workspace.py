@@ -156,27 +156,33 @@ class Choices:
 
     @property
     def targets(self) -> list[str]:
-        """All columns to be filled, the one that is shown first.
-
-        Labels of the labelling page are of one column, which is then filled by itself.
-        """
+        """All columns to be filled, the one that is shown first."""
         if self.target is None:
             return []
-        if self.labels:
-            return [self.target]
         return [self.target, *self.besides]
 
     def of_column(self, name: str) -> Choices:
         """Return the choices of one of several columns that are filled.
 
-        None is a feature of another, and what was said of the first alone is said of no other.
+        None is a feature of another, and what was said of the first alone is said of no other;
+        labels of the labelling page are of the first, too.
         """
         others = [other for other in self.targets if other != name]
         choices = replace(self, besides=[], ignore=[*self.ignore, *others])
         if name == self.target:
             return choices
         alone = Choices()
-        of_first = ("task", "minimum", "maximum", "label_conditional", "corrected", "right")
+        of_first = (
+            "task",
+            "minimum",
+            "maximum",
+            "label_conditional",
+            "corrected",
+            "right",
+            "labels",
+        )
+        if self.labels and self.way is None:
+            choices = replace(choices, way="unknown")
         return replace(choices, target=name, **{word: getattr(alone, word) for word in of_first})
 
     @property

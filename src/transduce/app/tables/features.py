@@ -52,7 +52,8 @@ FEWEST_TO_TELL = 20  # rows
 LARGE = 2**27  # numbers; so many features are held in single precision
 _OWN = "every row has its own"  # why identifiers are dropped
 _ID = re.compile(
-    r"(?i:(.*[^a-z])?(id|uuid|guid|key|index|unnamed: 0|__index_level_0__))|.*[a-z]I[dD]|"
+    r"(?i:(.*[^a-z])?(id|uuid|guid|key|index|unnamed: 0|__index_level_0__"
+    r"|pmid|pmcid|mrn|isbn|issn|gtin|ean))|.*[a-z]I[dD]|"
 )
 
 

@@ -148,8 +148,8 @@ function drawNextSteps(page) {
   const odd = ["unusual", "tied", "rejected", "unreached"].filter((status) => counts[status]);
   const step = (words, action, run) => steps.push([words, make("button", { type: "button", class: "link", text: action, onclick: run })]);
   const press = (id) => { $(id).click(); $("rows-panel").scrollIntoView({ block: "start" }); };
-  if (suspects.length && !along) step(`${count(suspects.length)} known value${suspects.length === 1 ? " does" : "s do"} not fit ${suspects.length === 1 ? "its row" : "their rows"}, and may be a slip.`, "Look at them", () => $("suspects").scrollIntoView({ block: "start" }));
-  if (guarantee.kind !== "exact" && !brief.parts && !along) step(guarantee.kind === "none" ? "Nothing is guaranteed so far: take the values as suggestions." : "The guarantee is only approximate.", "Label rows drawn at random", () => label(page, true));
+  if (suspects.length && !along) step(`${count(suspects.length)} known value${suspects.length === 1 ? " does" : "s do"} not fit ${suspects.length === 1 ? "its row" : "their rows"}, and may be ${suspects.length === 1 ? "a slip" : "slips"}.`, "Look at them", () => $("suspects").scrollIntoView({ block: "start" }));
+  if (guarantee.kind !== "exact" && !brief.parts && !along) step(guarantee.kind === "none" ? "Nothing is guaranteed so far: take the values as suggestions." : "The guarantee is approximate: labels of rows drawn at random make it exact.", "Label rows drawn at random", () => label(page, true));
   if (brief.cards[0].tone === "bad") step("The predictions say little: columns that tell more, or more known values, would help.", "See how good they are", () => $("quality-panel").scrollIntoView({ block: "start" }));
   if (odd.length && !brief.parts) step(`${count(odd.reduce((sum, status) => sum + counts[status], 0))} rows need a second look: ${odd.map((status) => STATUSES[status]).join(", ")}.`, "See them", () => { $("status").value = odd[0]; $("status").dispatchEvent(new Event("change")); $("rows-panel").scrollIntoView({ block: "start" }); });
   if (!brief.parts) {

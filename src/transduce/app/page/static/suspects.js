@@ -51,6 +51,6 @@ function form(page, brief, { row: name }, say, again) {
 
 function taken(page, { row, name, was, now }) {
   const shown = now === null ? "emptied" : `now ${typeof now === "number" ? number(now, 9) : `“${now}”`}`;
-  return make("li", { class: "taken" }, make("p", { text: `${words(name)}: was ${was || "empty"}, ${shown}.` }), make("div", { class: "row" },
+  return make("li", { class: "taken" }, make("p", { text: `${words(name)}: was ${was.replace(/^(-?\d+)\.0$/, "$1") || "empty"}, ${shown}.` }), make("div", { class: "row" },
     make("button", { type: "button", class: "plain", text: "Take it back", onclick: () => page.act("correct", { row }) })));
 }

@@ -142,7 +142,7 @@ function drawPreview(page) {
   drawUnlabelled(page);
   const asks = named.get(choices.target)?.ask;
   drawBesides(page);
-  const along = choices.labels ? [] : choices.besides.flatMap((name) => named.get(name)?.ask ?? []);
+  const along = choices.besides.flatMap((name) => named.get(name)?.ask ?? []);
   redraw($("question"), ...[asks, ...along].filter(Boolean).map((one) => question(page, one)));
   redraw($("asks"), ...askSign(page), ...questions(page));
   const chosen = choices.target && !found.without_label.includes(choices.target);
@@ -164,7 +164,7 @@ function drawPreview(page) {
 // Several columns at once, such as all lab values: each is filled in the same way, and none from another.
 function drawBesides(page) {
   const { choices } = page.state, others = found.targets.filter((name) => name !== choices.target);
-  $("besides").hidden = !choices.target || !found.targets.includes(choices.target) || !others.length || found.in_parts || choices.labels > 0;
+  $("besides").hidden = !choices.target || !found.targets.includes(choices.target) || !others.length || found.in_parts;
   if ($("besides").hidden) return;
   const all = others.every((name) => choices.besides.includes(name));
   const toggle = (name) => page.change(({ besides }) => ({ besides: toggled(besides, name) }));
@@ -305,7 +305,7 @@ function drawFirst(page) {
   const { choices } = page.state;
   const heads = found.columns.map((column) => {
     const off = column.ignored, aim = column.name === choices.target;
-    const words = aim || (choices.besides.includes(column.name) && !choices.labels) ? "to be filled" : off ? "ignored" : kind(column);
+    const words = aim || choices.besides.includes(column.name) ? "to be filled" : off ? "ignored" : kind(column);
     return make("th", { scope: "col", class: `${off ? "off" : ""} ${aim ? "aim" : ""}` },
       make("button", { type: "button", onclick: () => openColumn(page, column.name) },
         make("span", { class: "name", text: column.name }), make("span", { class: "fine", text: words }),

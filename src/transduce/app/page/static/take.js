@@ -40,23 +40,36 @@ async function bringBack(page, file) {
   }
 }
 
-function showReview(page, { rows, listed, ending }) {
-  const odd = rows.filter(({ problem }) => problem), fits = rows.length - odd.length, named = new Set();
+function showReview(page, { rows, listed, random, ending }) {
+  const places = rows.map((_, place) => place), odd = places.filter((place) => rows[place].problem), fits = rows.length - odd.length;
+  const boxes = new Map(), named = () => odd.filter((place) => boxes.get(place).checked), n_taken = () => fits + named().length;
+  const draw = make("p", { class: "note", id: "draw-note" });
   const go = make("button", { type: "button", class: "primary", onclick: () => take() });
-  const say = () => { go.textContent = `Take ${count(fits + named.size)} value${fits + named.size === 1 ? "" : "s"}`; go.disabled = fits + named.size === 0; };
-  const line = (one) => {
-    const box = make("input", { type: "checkbox", disabled: one.value === null || one.row < 0, onchange: () => { if (box.checked) named.add(one.row); else named.delete(one.row); say(); } });
+  const say = () => {
+    const taken = n_taken();
+    go.textContent = `Take ${count(taken)} value${taken === 1 ? "" : "s"}`;
+    go.disabled = taken === 0;
+    draw.hidden = !random || taken === listed;
+    draw.textContent = `These rows were drawn at random. They make the guarantee exact once all ${count(listed)} have a value; until then they count as rows that somebody picked.`;
+  };
+  const line = (place) => {
+    const one = rows[place];
+    const only = () => odd.forEach((other) => { if (other !== place && rows[other].row === one.row) boxes.get(other).checked = false; }); // one value for each row
+    const box = make("input", { type: "checkbox", disabled: one.value === null || one.row < 0, onchange: () => { if (box.checked) only(); say(); } });
+    boxes.set(place, box);
     return make("li", {}, make("label", { class: "check" }, box, make("span", {}, make("strong", { text: words(one.name) }), `: ${one.problem.includes(one.text) ? "" : `“${one.text}”. `}${words(one.problem)}`)));
   };
   async function take() {
     $("list-dialog").close();
-    if (await page.act("take", { ending, odd: [...named] })) toast(`${count(fits + named.size)} values were taken. Fill again to use them.`, "note", 8);
+    const taken = n_taken();
+    if (await page.act("take", { ending, odd: named() })) toast(`${count(taken)} value${taken === 1 ? " was" : "s were"} taken. Fill again to use ${taken === 1 ? "it" : "them"}.`, "note", 8);
   }
+  const lines = odd.map(line);
   say();
   $("list-title").textContent = "The list came back";
   fill($("list-body"), make("p", { text: `${count(rows.length)} of its ${count(listed)} rows have a value; ${odd.length ? `${count(odd.length)} of these look odd` : "none looks odd"}.` }),
     odd.length ? make("p", { class: "fine", text: "Tick those that are to be taken all the same; the others are left out." }) : null,
-    make("ul", { class: "values odd-rows" }, ...odd.map(line)), make("div", { class: "actions" }, go, make("button", { type: "button", class: "plain", text: "Take none", onclick: () => $("list-dialog").close() })));
+    make("ul", { class: "values odd-rows" }, ...lines), draw, make("div", { class: "actions" }, go, make("button", { type: "button", class: "plain", text: "Take none", onclick: () => $("list-dialog").close() })));
   $("list-dialog").showModal();
 }
 
