@@ -94,6 +94,17 @@ class TestExact:
         assert np.abs(after - before).max() > 1e-7  # others saw it
         assert after[row] == pytest.approx(before[row], abs=1e-10)
 
+    def test_unlabelled_rows_are_predicted_by_the_fit_that_predicts_held_out_ones(self):
+        """By a fit of all labels the held-out ones would count twice, and move estimates more."""
+        frame, _, _ = make_table(n=120, n_labels=50)
+        result = fill(frame[[*FEATURES, "price"]], "price", guarantee="column")
+        calibrated = result.fit.model.held_out_fit
+        predictions = predict_fit(result.fit, 0).values
+        unlabelled = calibrated.problem.sample.unlabelled
+        held_out = calibrated.problem.rows[calibrated.held_out]
+        np.testing.assert_array_equal(predictions[unlabelled], calibrated.table.unlabelled.values)
+        np.testing.assert_array_equal(predictions[held_out], calibrated.table.calibration.values)
+
     @pytest.mark.parametrize(
         ("what", "truth"),
         [
