@@ -142,7 +142,7 @@ def test_a_bound_that_one_answer_for_all_would_have_too_is_not_told():
     assert strong.tells
     assert (
         f"at most {strong.at_most} of the 420 filled classes are wrong: {strong.at_most - 20} in "
-        "the fit that leaves the calibration labels out, and the 20 at which"
+        "the fit without the calibration labels, and the 20 that the fit to all labels"
     ) in statement_of(strong)
     assert not CountBound(0.95, 420, 420).tells
 
@@ -154,8 +154,8 @@ def test_of_two_bounds_the_one_is_told_that_tells():
     assert (bound.judged, bound.changed, bound.at_most) == (judged, 160, judged + 160)
     assert (bound.tells, bound.judged_tells) == (False, True)
     said = statement_of(bound)
-    assert f"at most {judged} of the 420 predicted classes are wrong in the fit that leaves" in said
-    assert "differ at 160 rows, for which nothing is guaranteed" in said
+    assert f"at most {judged} of the 420 predicted classes are wrong in the fit without" in said
+    assert "nothing is guaranteed at the 160 rows where the two differ" in said
     assert "do not bound" not in said
 
 

@@ -71,15 +71,15 @@ class Verdict:
             where = f", most of all in {', '.join(self.features[:3])}"
         p = f"p = {self.p_value:.2g}"
         if self.shifted:
-            why = (
-                "rows were not labelled at random, or a column was recorded differently with and "
-                "without a label, and guarantees that rest on random labels may fail"
+            cause = (
+                "Probably rows were not labelled at random, or a column was recorded differently "
+                "with and without a label; then guarantees that rest on random labels may fail."
             )
             if self.other == "later":
-                why = "what holds for the labelled rows may fail for the later ones"
+                cause = "What holds for the labelled rows may fail for the later ones."
             alarm = (
                 f"Labelled and {self.other} {self.units} differ ({p}{where}). Chance alone raises "
-                f"this alarm in 1 of {FALSE_ALARMS} tables; otherwise, {why}."
+                f"this alarm in 1 of {FALSE_ALARMS} tables. {cause}"
             )
             return f"{alarm} {self.way_out}".strip()
         if self.suspected:

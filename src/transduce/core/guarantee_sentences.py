@@ -52,7 +52,7 @@ def caution_on_choice(*, by_seed: bool) -> str:
             "chosen by looking at these predictions and trying again."
         )
     return (
-        "You may try other seeds and methods, which change only the values. It no longer holds if "
+        "You may try other seeds and methods: they change the values only. It no longer holds if "
         "columns or the level were chosen by looking at these predictions and trying again."
     )
 
@@ -168,19 +168,19 @@ def _wrong_sentence(guarantee: Guarantee, bound: CountBound) -> str:
             mistakes += ", where a limit stands for all values beyond it"
     if bound.tells and bound.changed:
         return (
-            f"{_certainly(bound, guarantee.hedged)} {mistakes}: {bound.judged:,} in the fit that "
-            f"leaves the calibration labels out, and the {bound.changed:,} at which the fit to "
-            "all labels differs from it."
+            f"{_certainly(bound, guarantee.hedged)} {mistakes}: {bound.judged:,} in the fit "
+            f"without the calibration labels, and the {bound.changed:,} that the fit to all labels "
+            "predicts differently."
         )
     if bound.tells:
         return f"{_certainly(bound, guarantee.hedged)} {mistakes}."
     if bound.judged is not None and bound.judged_tells:
         judged = _certainly(replace(bound, at_most=bound.judged), guarantee.hedged)
         return (
-            f"{judged} {mistakes.replace('filled', 'predicted')} in the fit that leaves the "
-            "calibration labels out. The filled ones come from a fit to all labels: they are "
-            f"usually better, but differ at {counted(bound.changed, 'row')}, for which nothing is "
-            "guaranteed."
+            f"{judged} {mistakes.replace('filled', 'predicted')} in the fit without the "
+            "calibration labels. The filled ones come from a fit to all labels and are usually "
+            f"better, but nothing is guaranteed at the {counted(bound.changed, 'row')} where the "
+            "two differ."
         )
     if bound.at_most < bound.of:
         return (

@@ -139,7 +139,7 @@ def test_few_labels_have_regions_by_the_confidence_machine():
     )
     assert "column" not in result.guarantee.statement
     assert any(
-        "the intervals come from the confidence machine, with no label held out" in note
+        "the intervals come from the confidence machine, which holds no label out" in note
         for note in result.notes
     )
     assert result.members["name"].tolist() == list(blend.weights_.index)

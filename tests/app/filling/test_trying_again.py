@@ -14,7 +14,7 @@ from transduce.core.guarantee import Guarantee
 VOIDS = (
     "no longer holds if the seed, the method, columns, settings or the level were chosen by looking"
 )
-VALUES_ONLY = "other seeds and methods, which change only the values"
+VALUES_ONLY = "other seeds and methods: they change the values only"
 
 
 def small_table(n_labels: int) -> pd.DataFrame:

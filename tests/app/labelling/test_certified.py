@@ -267,7 +267,7 @@ def test_what_is_said_of_rows_found():
     assert recall_words() == (
         "At least 76 % are found.",
         "19 rows of class “yes” found. With 90 % certainty at most 6 more rows of this class are left. "
-        "30 more random draws without another “yes” would make 95 % certain.",
+        "30 more random draws without another “yes” would show that 95 % are found.",
     )
     assert recall_words(unlabelled=0) == (
         "Every row is labelled.",
@@ -284,7 +284,7 @@ def test_what_is_said_of_rows_found():
     assert recall_words(n_draws=0) == (
         "Nothing is certain yet.",
         "19 rows of class “yes” found. Search first, then draw at random: 30 more random draws without another "
-        "“yes” would make 95 % certain.",
+        "“yes” would show that 95 % are found.",
     )
     assert recall_words(n_draws=0, found=0) == (
         "Nothing is certain yet.",

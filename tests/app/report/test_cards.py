@@ -106,7 +106,7 @@ def test_a_little_better_than_the_mean_has_no_tick():
 def test_an_alarm_is_called_one():
     verdict = Verdict(0.01, True, 100, 200, ("age",))
     assert "Chance alone raises this alarm in 1 of 100 tables" in str(verdict)
-    assert "otherwise, rows were not labelled at random" in str(verdict)
+    assert "Probably rows were not labelled at random" in str(verdict)
 
 
 def test_labels_and_unlabelled_rows_that_are_alike_are_not_alone():

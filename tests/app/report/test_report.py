@@ -643,11 +643,12 @@ def test_answers_that_say_little_are_called_so():
     true = filled.out_of_fold["true"].to_numpy(float)
     guess = filled.out_of_fold.assign(answered=true.mean() - 0.1 * (true - true.mean()))
     assert (
-        "That is no better." in summarize(replace(filled, out_of_fold=guess))["cards"][0]["small"]
+        "The predictions are no better."
+        in summarize(replace(filled, out_of_fold=guess))["cards"][0]["small"]
     )
     close = filled.out_of_fold.assign(answered=true.mean() + 0.03 * (true - true.mean()))
     told = summarize(replace(filled, out_of_fold=close))
-    assert "That is hardly better." in told["cards"][0]["small"]
+    assert "The predictions are hardly better." in told["cards"][0]["small"]
     assert told["to_do"].startswith("Add columns that tell more about")
     wide = replace(
         filled.answer,

@@ -11,7 +11,7 @@ from tests.app.estimating.test_estimate import make_table
 from transduce import fill
 from transduce.app.report import render_html, render_json
 from transduce.app.report.whole_column import summarize_whole, tables_by_column
-from transduce.conformal import Chance
+from transduce.conformal import Chance, Drawn
 
 
 def filled(target="price", **options):
@@ -36,6 +36,17 @@ def test_the_mean_and_its_groups_are_those_of_the_result(figures):
 def test_the_column_to_group_by_may_be_named():
     whole = summarize_whole(filled().reported, by="size")
     assert len(whole["tables"][1]["lines"]) == 4
+
+
+def test_marks_of_a_draw_are_no_groups():
+    """Rows that were not drawn have no label that counts, so that nothing can be said of them."""
+    frame, _, _ = make_table()
+    kept = frame[["size", "price"]]
+    drawn = kept["price"].notna() & (np.arange(len(kept)) % 2 == 0)
+    marked = kept.assign(drawn=drawn)
+    result = fill(marked, "price", method="ridge", labels=Drawn("drawn"))
+    tables = summarize_whole(result.reported)["tables"]
+    assert [table["by"] for table in tables] == [None]
 
 
 def test_where_nothing_can_be_said_the_section_says_why():

@@ -235,7 +235,7 @@ def guarantee_lines(guarantee: Guarantee) -> list[str]:
     if guarantee.bound_on_rows:
         lines.append(f"For all rows: {guarantee.bound_on_rows}")
     else:
-        lines.append("For all rows: the total number outside is not bounded.")
+        lines.append("For all rows: how many are outside in total is not bounded.")
     if guarantee.conditions:
         lines.append(f"Condition: {guarantee.conditions_in_words}.")
     return lines

@@ -114,12 +114,13 @@ def sort_groups(names: list[Any]) -> list[Any]:
 
 
 def propose_groups(
-    frame: Columns, target: ColumnName, predictions: Array | None
+    frame: Columns, target: ColumnName, predictions: Array | None, sampled: Mask | None = None
 ) -> ColumnName | None:
     """Return the column of 2 to 12 values whose groups' predictions differ most, or None.
 
-    Labels play no part: the share of the variance of the predictions that lies between groups
-    counts. Shapes: predictions (n,) or (n, n_classes).
+    The share of the variance of the predictions that lies between groups counts, and no label does;
+    but each group needs one of the rows that were `sampled`. Shapes: predictions (n,) or
+    (n, n_classes), sampled (n,).
     """
     if predictions is None:
         return None
@@ -127,6 +128,8 @@ def propose_groups(
     best: tuple[float, ColumnName] | None = None
     for name in frame.columns:
         if name == target or not _may_group(frame[name]):
+            continue
+        if sampled is not None and not frame[name].isin(frame[name][sampled]).all():
             continue
         share = _share_between(frame[name], wide)
         if best is None or share > best[0] + 1e-12:

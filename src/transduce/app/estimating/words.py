@@ -11,6 +11,7 @@ import pandas as pd
 
 from transduce.app.estimating.answers import ALL, Answered
 from transduce.app.estimating.predicted import PredictedColumn
+from transduce.core.assumptions import join_assumptions
 from transduce.core.words import counted, option, percent
 
 MOST_NAMED = 5  # groups
@@ -150,7 +151,7 @@ def sentences_about(
     sentences = [_level_sentence(level, joint, n_lines, can_ask)]
     if kinds - {"none"}:
         assumes = "It assumes" if n_lines == 1 else "They assume"
-        sentences.append(f"{assumes} that {column.assumption}.")
+        sentences.append(f"{assumes} that {join_assumptions([column.assumption])}.")
     how_to_read = HOW_TO_READ
     if column.has_exact_shares:
         how_to_read = HOW_TO_READ | {"exact": EXACT_WITH_PREDICTIONS}

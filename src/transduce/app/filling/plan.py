@@ -169,9 +169,9 @@ def _about_machine(what: str, options: Options) -> str:
         values = "the blend"
     column = option("guarantee", "column")
     return (
-        f"Guarantee by row: the {what} come from the confidence machine, with no label held out, "
-        f"the values from {values}. The total number of rows outside is not bounded; {column} "
-        "bounds it, and holds labels out for that."
+        f"Guarantee for each row: the {what} come from the confidence machine, which holds no "
+        f"label out, and the values from {values}. {column} also bounds how many rows are outside "
+        "in total, and holds labels out for that."
     )
 
 
@@ -183,11 +183,14 @@ def _about_labels(what: str, n_labels: int, n_calibration: int, design: BoundDes
     if not n_calibration:
         return f"The {n_labels} labels are too few to hold some out: nothing is guaranteed."
     if design.spec.holds_out_in_parts:
-        return f"Values come from {n_labels} labels, {what} from a fit that saw some of them."
+        return (
+            f"Values come from a fit to all {n_labels} labels, {what} from fits to some of them, "
+            "calibrated by the others."
+        )
     n_seen = n_labels - n_calibration
     return (
-        f"Values come from {n_labels} labels, {what} from a fit that saw {n_seen} of them, since "
-        f"the other {n_calibration} were held out to calibrate it."
+        f"Values come from a fit to all {n_labels} labels, {what} from a fit to {n_seen} of them, "
+        f"calibrated by the other {n_calibration}."
     )
 
 

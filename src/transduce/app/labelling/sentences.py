@@ -64,9 +64,11 @@ def about_recall(certificate: RecallCertificate, wanted: Label) -> tuple[str, st
         headline = "Judge the skipped draws first."
         return headline, f"{rows}. Random draws that you skipped may be the missing rows."
     needed = counted(certificate.draws_needed, "more random draw")
-    ahead = f"{needed} without another “{wanted}” would make {goal} certain."
+    ahead = f"{needed} without another “{wanted}” would show that {goal} are found."
     if certificate.draws_needed > MANY_DRAWS:
-        ahead = f"more than {MANY_DRAWS} further random draws are needed to make {goal} certain."
+        ahead = (
+            f"more than {MANY_DRAWS} further random draws are needed to show that {goal} are found."
+        )
     if certificate.n_draws > 0:
         ahead = f"{ahead[0].upper()}{ahead[1:]}"
         return f"At least {least} are found.", f"{rows}. {bound}. {ahead}"

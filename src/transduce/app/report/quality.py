@@ -57,8 +57,8 @@ def _judge_errors(error: float, simplest: float) -> str:
     if error < NO_BETTER * simplest:
         return ""
     if error < simplest:
-        return "That is hardly better."
-    return "That is no better."
+        return "The predictions are hardly better."
+    return "The predictions are no better."
 
 
 def _is_clear(error: float, simplest: float, n_hidden: int) -> bool:
@@ -81,8 +81,8 @@ def why_not_known(
         )
     if guarantee.kind == "none":
         return (
-            "Nothing is guaranteed about the rows to be filled, so that the known values cannot "
-            "show how good their predictions are."
+            "Since nothing is guaranteed, the known values do not show how good the predictions "
+            "are at the rows to be filled."
         )
     return ""
 

@@ -195,10 +195,10 @@ def about_column(context: ReportContext) -> str:
     if guarantee.kind == "exact" and not guarantee.n_groups:
         share = percent(1 - context.filled.confidence)
         return (
-            f"How many {counted} in total is not guaranteed, except that on average over many such "
-            f"tables at most {share} are."
+            f"On average over many such tables at most {share} of the {counted}; in a single "
+            "table their number is not bounded."
         )
-    return f"How many {counted} in total is not guaranteed."
+    return f"How many {counted} is not bounded."
 
 
 def who_was_labelled(context: ReportContext) -> list[str]:

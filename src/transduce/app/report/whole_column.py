@@ -136,7 +136,10 @@ def _ask_tables(column: PredictedColumn, by: ColumnName | None) -> list[Answered
     if column.shares is not None:
         return tables
     if by is None:
-        by = propose_groups(column.frame, column.name, column.predictions)
+        sampled = None
+        if column.sample is not None:
+            sampled = column.sample.rows
+        by = propose_groups(column.frame, column.name, column.predictions, sampled)
     if by is None:
         return tables
     question = Question("mean", by=by)

@@ -41,10 +41,10 @@ MOST_CODES = 10  # different whole numbers that may be codes of classes
 FEWEST_OF_A_CODE = 2.0  # labels, on average
 NO_LIMITS = Limits()
 LEARNT = (
-    "label is a detection limit, which the fit takes as its value; "
-    "intervals that reach it are open there",
-    "labels are detection limits, which the fit takes as their values; "
-    "intervals that reach them are open there",
+    "label is a detection limit: the fit takes the limit for its value, and intervals that reach "
+    "it are open there",
+    "labels are detection limits: the fit takes the limits for their values, and intervals that "
+    "reach them are open there",
 )
 
 
