@@ -96,7 +96,7 @@ def test_labels_are_held_out_for_the_highest_level_that_can_be_had():
     assert plain.guarantee.n_calibration < 99 <= wide.guarantee.n_calibration
     assert wide.guarantees[0.99].kind == "exact"
     assert beyond.guarantee.n_calibration == plain.guarantee.n_calibration
-    assert f"the other {wide.guarantee.n_calibration} were held out" in " ".join(wide.notes)
+    assert f"calibrated by the other {wide.guarantee.n_calibration}." in " ".join(wide.notes)
 
 
 @pytest.mark.parametrize("guarantee", ["row", "column"])
