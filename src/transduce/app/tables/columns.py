@@ -234,8 +234,8 @@ def _no_classes(target: Target, differ: str, way_out: str = "") -> ValueError:
     if np.mean([any(map(str.isdigit, str(label))) for label in labels]) > NEARLY_ALL:
         return ValueError(
             f"{differ}, and labels such as {quoted(str(labels[0]))} were not read as numbers or "
-            "dates: write all of them as plain numbers, such as 12.5, or as dates in one way"
-            f"{way_out}."
+            "dates: write all of them as plain numbers, such as 12.5, or as dates in one way, or "
+            f"fill a column of classes that occur more than once{way_out}."
         )
     return ValueError(
         f"{differ}: fill a column of numbers, or of classes that occur more than once{way_out}."
