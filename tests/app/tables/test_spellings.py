@@ -353,7 +353,7 @@ def test_a_unit_that_is_only_written_now_and_then_is_none_in_doubt(seed):
 def test_dates_in_two_ways_are_told():
     days = pd.date_range("2020-01-01", periods=60)
     cells = [day.strftime("%Y-%m-%d" if k % 2 else "%d. %b %y") for k, day in enumerate(days)]
-    with pytest.raises(ValueError, match="were not read as numbers or dates: write all"):
+    with pytest.raises(ValueError, match="were not read as numbers or dates: if they are"):
         read_target(numbers_and_gaps(cells), "size")
 
 

@@ -123,6 +123,7 @@ def fill_file(table: str, targets: list[str], given: OptionValues) -> Show:
     _check_paths(table, *report_paths, given["save"], out, force=force)
     source = read_table(table, given)
     check_fits(out, source, 10 * len(targets))
+    targets = [source.column_called(name) for name in targets]
     for name in targets:
         source.check_column(name)
     if given["save"] is not None:
@@ -469,6 +470,7 @@ def draw_rows_of(
     _check_paths(table, given["list"], out, force=force)
     read = read_table(table, given)
     check_fits(out, read)
+    target = read.column_called(target)
     _check_not_drawn(read, target)
     source, added = _with_target(read, target)
     name = f"{target}_random"
@@ -576,6 +578,7 @@ def draw_strata_of(
     _check_paths(table, given["list"], out, force=force)
     read = read_table(table, given)
     check_fits(out, read)
+    target = read.column_called(target)
     _check_not_drawn(read, target)
     source, added = _with_target(read, target)
     missing = _is_open(source, target, read_options(given))
@@ -644,6 +647,8 @@ def audit_file(
     force = given["force"]
     _check_paths(table, given["report"], given["json"], force=force)
     source = read_table(table, given)
+    target = source.column_called(target)
+    predictions = [source.column_called(name) for name in predictions]
     named: Any = predictions[0] if len(predictions) == 1 else predictions
     result = audit(
         source,
@@ -727,6 +732,7 @@ def compare_file(
     if plot is not None:
         check_free(plot, force=force)
     source = read_table(table, given)
+    target = source.column_called(target)
     rows = FrameSource.read(source, target, options)
     options = options.below(rows.frame.columns, target)
     labels = rows.labels

@@ -179,6 +179,7 @@ def _fill(
     if is_in_parts(table, given | {"out": None}):
         return fill_folder(table, target, folder / "filled", **options.as_dict())
     source = read_table(table, given)
+    target = source.column_called(target)
     source.check_column(target)
     return fill_table(source, target, options)
 

@@ -231,14 +231,15 @@ def _no_classes(target: Target, differ: str, way_out: str = "") -> ValueError:
             f"Column {target.name!r} holds numbers in several units ({', '.join(units)}): "
             "write all of them in one."
         )
+    hint = ""
     if np.mean([any(map(str.isdigit, str(label))) for label in labels]) > NEARLY_ALL:
-        return ValueError(
-            f"{differ}, and labels such as {quoted(str(labels[0]))} were not read as numbers or "
-            "dates: write all of them as plain numbers, such as 12.5, or as dates in one way, or "
-            f"fill a column of classes that occur more than once{way_out}."
+        hint = (
+            f" Labels such as {quoted(str(labels[0]))} were not read as numbers or dates: "
+            "if they are, write all of them plainly, such as 12.5 or 2024-05-31."
         )
     return ValueError(
         f"{differ}: fill a column of numbers, or of classes that occur more than once{way_out}."
+        f"{hint}"
     )
 
 

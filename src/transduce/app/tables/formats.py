@@ -180,6 +180,21 @@ class Table:
         """Return the columns whose formulas point at a column, by way of others too."""
         return self.original.computed_from(column)
 
+    def column_called(self, name: ColumnName) -> ColumnName:
+        """Return the column that a name means, which may have other blanks or line breaks.
+
+        Cells of names often have line breaks, which nobody types. A name that is not there comes
+        back as it is.
+        """
+        if name in self.frame.columns:
+            return name
+        words = str(name).split()
+        alike = [column for column in self.frame.columns if str(column).split() == words]
+        if len(alike) != 1:
+            return name
+        column: ColumnName = alike[0]
+        return column
+
     def check_column(self, name: ColumnName) -> None:
         """Raise a ValueError if the file tells why a column is not there, or of no use."""
         self.original.check_column(self, name)

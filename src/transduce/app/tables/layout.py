@@ -198,7 +198,8 @@ def find_layout(
     # A line of text without a sign is no row; one of a sheet, or of delimiters alone, is blank.
     n_blank = sum(len(rows[row]) > 0 for row in range(first, last + 1)) - n_data
     if n_blank:
-        notes.append(f"{counted(n_blank, 'blank row')} between others were left out.")
+        were = "was" if n_blank == 1 else "were"
+        notes.append(f"{counted(n_blank, 'blank row')} between others {were} left out.")
     columns = _find_columns(rows, header.rows, data)
     names = _make_names(rows, header, columns, merged, notes)
     names_at = -1 if header.names is None else header.names
