@@ -134,6 +134,44 @@ def test_predictions_inside_objects_are_hidden_and_labels_there_are_kept(tmp_pat
     assert result.wrong["n_wrong"] == n_drawn_wrong + 4
 
 
+def drawn_and_listed(folder):
+    """A table of numbers of which rows were drawn, and the list with their true values."""
+    random = np.random.default_rng(4)
+    table = pd.DataFrame(
+        {"case": [f"K{row}" for row in range(80)], "age": random.integers(20, 90, 80)}
+    )
+    table["pred"] = random.normal(7, 1, 80).round(2)
+    table.to_csv(folder / "t.csv", index=False)
+    words = ("draw", folder / "t.csv", "--target", "gold", "--predictions", "pred")
+    run(*words, "--number", 20, "--list", folder / "list.csv")
+    listed = pd.read_csv(folder / "list.csv")
+    listed["gold"] = table["pred"].to_numpy()[listed["row_number"] - 1] + 0.1
+    return folder / "t-draw.csv", listed
+
+
+def test_a_list_of_which_one_column_was_sorted_by_itself_is_refused(tmp_path):
+    table, listed = drawn_and_listed(tmp_path)
+    sorted_whole = listed.sample(frac=1, random_state=1)
+    audit(str(table), "gold", "pred", checks=sorted_whole, tolerance=1, suspects=0)
+    listed["row_number"] = np.roll(listed["row_number"], 1)
+    with pytest.raises(ValueError, match="20 checks have the cells of another row of the table"):
+        audit(str(table), "gold", "pred", checks=listed, tolerance=1, suspects=0)
+    audit(str(table), "gold", "pred", checks=listed, id="case", tolerance=1, suspects=0)
+
+
+@pytest.mark.parametrize("slip", [70.0, 0.0007, -7.0])
+def test_a_check_far_from_all_others_is_noted(tmp_path, slip):
+    table, listed = drawn_and_listed(tmp_path)
+    plain = audit(str(table), "gold", "pred", checks=listed, tolerance=1, suspects=0)
+    assert not any("far from all others" in note for note in plain.notes)
+    listed.loc[3, "gold"] = slip
+    row = listed.loc[3, "row_number"]
+    notes = audit(str(table), "gold", "pred", checks=listed, tolerance=1, suspects=0).notes
+    assert any(
+        f"Look whether the check in row {row} is right: {slip:g} is far" in note for note in notes
+    )
+
+
 def test_equal_numbers_leave_the_common_class_enough(table, tmp_path):
     words = ("draw", table, "--target", "gold", "--by", "llm", "--number", 40)
     done = run(*words, "--allocation", "equal")

@@ -270,8 +270,8 @@ def test_a_complete_folder_is_not_complete_without_its_parts(inputs, quick_fill,
     (tmp_path / "part-00002-2.csv").unlink()
     with pytest.raises(FileExistsError) as refused:
         fill_folder(pattern, "y", tmp_path, **QUICK)
-    assert "but 1 part gone since: part-00002-2.csv" in str(refused.value)
-    assert "1 part damaged or changed since: part-00000-0.csv; to fill it" in str(refused.value)
+    assert "but 1 part is gone: part-00002-2.csv" in str(refused.value)
+    assert "1 part is damaged or changed since: part-00000-0.csv; to fill it" in str(refused.value)
     assert changed.read_text() == "corrected by hand"
     fill_folder(pattern, "y", tmp_path, force=True, **QUICK)
     assert all(is_intact(tmp_path, part) for part in manifest_of(tmp_path)["parts"].values())

@@ -67,6 +67,8 @@ def test_a_result_explains_its_predictions(task):
     else:
         votes = [rows.groupby("y")["weight"].sum().idxmax() for rows in near]
         assert np.mean(votes == result.answer.values) > 0.9
+    labelled = int(np.flatnonzero(frame["y"].notna())[0])
+    assert labelled not in result.explain(labelled).index
     assert len(result.explain(int(result.answer.rows[0]), 2)) == 2
     with pytest.raises(ValueError, match="There is no row 90"):
         result.explain(90)

@@ -16,7 +16,7 @@ from transduce.app.tables.columns import check_columns, check_once
 from transduce.app.tables.nested import refuse_objects
 from transduce.app.tables.probabilities import Probabilities, as_numbers, read_probabilities
 from transduce.core.types import AnyArray, Array, ColumnName, Mask
-from transduce.core.words import counted, option, quoted
+from transduce.core.words import counted, listed_numbers, option, quoted
 from transduce.population.draws import read_drawn_from, read_marks
 
 MOST_CLASSES = 50  # different whole numbers beyond which a column holds amounts, not classes
@@ -25,6 +25,8 @@ ROW_NUMBER = "row_number"  # the column of a list that says which row of the tab
 LABELLED = "_label"  # what the labelling page adds to the name of a column that the table has
 EMPTY = "(empty)"  # what a group is called that has no name
 MOST_NAMED = 5  # identifiers in a message
+FEWEST_ALIKE = 0.5  # of the other cells of a row of a list that must be as they are in the table
+FEWEST_COMPARED = 6  # checks among which one can be far
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,6 +126,7 @@ def _read_labels(frame: pd.DataFrame, question: AuditQuestion, notes: list[str])
     numeric = _holds_numbers(columns, question)
     if numeric:
         read = [as_numbers(column) for column in columns]
+        notes += _notes_on_far_checks(read[1])
     else:
         read = _as_classes(columns, question, notes)
         notes += _names_that_differ(read[0], read[1], question)
@@ -169,6 +172,31 @@ def _rows_drawn_from(draw: _Draw, checked: Mask, seen: Mask, notes: list[str]) -
     unseen = drawn_from & ~seen
     notes += _about_rows_not_drawn_from(checked, unseen)
     return unseen
+
+
+def _notes_on_far_checks(values: AnyArray) -> list[str]:
+    """Return a note on the least and the greatest check (n,), each if it is far from all others.
+
+    It is farther from them than they are from each other, or of another size, as where a decimal
+    sign was forgotten.
+    """
+    rows = np.flatnonzero(np.isfinite(values))
+    if len(rows) < FEWEST_COMPARED:
+        return []
+    rows = rows[np.argsort(values[rows], kind="stable")]
+    ordered = values[rows]
+    notes = []
+    for place, others in ((-1, ordered[:-1]), (0, ordered[1:])):
+        value = ordered[place]
+        low, high = others[0], others[-1]
+        is_other_size = low > 0.0 and not low <= 10.0 * value <= 100.0 * high
+        if is_other_size or max(low - value, value - high) > high - low:
+            row = f"{rows[place] + 1:,}"
+            notes.append(
+                f"Look whether the check in row {row} is right: {value:g} is far from all others "
+                f"({low:g} to {high:g})."
+            )
+    return notes
 
 
 def read_column(frame: pd.DataFrame, name: ColumnName) -> pd.Series:
@@ -374,16 +402,21 @@ def _about_draw(drawn: Mask, checked: Mask, random: ColumnName) -> list[str]:
     """Return notes on how many rows were drawn, and on those that were drawn or checked only."""
     notes = [f"{counted(int(drawn.sum()), 'row')} were drawn to be checked, as {random!r} says."]
     n_open = int(np.sum(drawn & ~checked))
-    if n_open:
+    if n_open == 1:
         notes.append(
-            f"{counted(n_open, 'drawn row')} without a check count as wrong: check them, and the "
+            "1 drawn row without a check counts as wrong: check it, and the statements will be "
+            "stronger."
+        )
+    elif n_open:
+        notes.append(
+            f"{n_open:,} drawn rows without a check count as wrong: check them, and the "
             "statements will be stronger."
         )
     n_other = int(np.sum(checked & ~drawn))
     if n_other:
         notes.append(
-            f"{counted(n_other, 'row')} checked without being drawn are known, and say nothing of "
-            "the others."
+            f"{counted(n_other, 'row was', 'rows were')} checked without being drawn: what they "
+            "say holds for themselves, not for the others."
         )
     return notes
 
@@ -445,6 +478,8 @@ def join_checks(
             labels[name] = read_column(checks, name)
     match = _match_checks(row_ids, check_ids, id)
     notes = match.notes
+    if id == ROW_NUMBER:
+        _refuse_other_rows(frame, checks, match, wanted)
     joined = frame.copy(deep=False)
     for name, column in labels.items():
         cells = column.astype(object).to_numpy()[match.places]
@@ -508,6 +543,54 @@ def _match_checks(row_ids: pd.Series, check_ids: pd.Series, id: ColumnName) -> _
     notes.append(f"{counted(len(rows), 'check')} matched by {id!r}.")
     unmatched = check_keys[~check_keys.isin(set(keys))].tolist()
     return _Match(rows, matched[rows].astype(np.int64), unmatched, notes)
+
+
+def is_of_another_row(frame: pd.DataFrame, row: int, cells: pd.Series, target: ColumnName) -> bool:
+    """Return whether a row of a list has the cells of another row of the table.
+
+    So it is where somebody sorted one column of the list by itself. Half of the cells may have
+    been changed.
+    """
+    others = [name for name in frame.columns if str(name) in cells.index and name != target]
+    here = [_comparable(frame[name].iloc[row]) for name in others]
+    there = [_comparable(cells[str(name)]) for name in others]
+    n_alike = sum(cell == other for cell, other in zip(here, there, strict=True))
+    return bool(others) and n_alike < FEWEST_ALIKE * len(others)
+
+
+def _comparable(cell: object) -> str:
+    """Return a cell as text, numbers alike however they are written."""
+    if pd.isna(cell):
+        return ""
+    if isinstance(cell, str):
+        cell = cell.strip()
+    try:
+        return f"{float(str(cell)):.9g}"
+    except ValueError:
+        return str(cell)
+
+
+def _refuse_other_rows(
+    frame: pd.DataFrame,
+    checks: pd.DataFrame,
+    match: _Match,
+    wanted: list[ColumnName],
+) -> None:
+    """Raise a ValueError if row numbers of a list stand beside the cells of other rows."""
+    table = frame.drop(columns=[name for name in wanted if name in frame.columns])
+    cells = checks.set_axis([str(name) for name in checks.columns], axis=1)
+    others = [
+        row + 1
+        for row, place in zip(match.rows.tolist(), match.places.tolist(), strict=True)
+        if is_of_another_row(table, row, cells.iloc[place], wanted[0])
+    ]
+    if others:
+        what = counted(len(others), "check has", "checks have")
+        raise ValueError(
+            f"{what} the cells of another row of the table than {ROW_NUMBER!r} says "
+            f"({listed_numbers(others)}): sort all columns of the list together, or name a column "
+            f"that tells rows apart with {option('id')}."
+        )
 
 
 def _replace_cells(

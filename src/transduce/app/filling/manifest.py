@@ -203,10 +203,11 @@ class Manifest:
         gone = [name for name in self.parts if not (self.folder / name).exists()]
         changed = [name for name in self.damaged_parts() if name not in gone]
         words = ""
-        for names, change in ((gone, "gone"), (changed, "damaged or changed")):
+        for names, change in ((gone, "gone"), (changed, "damaged or changed since")):
             if names:
                 listed = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
-                words += f", but {counted(len(names), 'part')} {change} since: {listed}"
+                parts = counted(len(names), "part is", "parts are")
+                words += f", but {parts} {change}: {listed}"
         return words
 
     def complete(self, **result: Any) -> None:

@@ -532,7 +532,7 @@ class FillResult(Generic[Frame]):
         return pd.DataFrame(columns, index=pd.Index(suspects.rows, name="row"))
 
     def explain(self, row: int, n_similar: int = N_SIMILAR) -> pd.DataFrame:
-        """Return the labelled rows that are most like a row, with weights that sum to 1.
+        """Return the other labelled rows that are most like a row, with weights that sum to 1.
 
         Rows are alike if they are near each other in the columns that matter; the weights fall with
         the distance. Beside them are the labels, and the other columns, those first that matter

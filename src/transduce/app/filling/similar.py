@@ -82,10 +82,19 @@ def _kernel(squares: Array) -> Array:
 
 
 def find_similar(
-    result: FillResult, rows: AnyArray, n_similar: int = N_SIMILAR
+    result: FillResult,
+    rows: AnyArray,
+    n_similar: int = N_SIMILAR,
+    *,
+    but: AnyArray | None = None,
 ) -> tuple[AnyArray, Array]:
-    """Return the places of the labelled rows most like each row (m,), and their weights."""
+    """Return the places of the labelled rows most like each row (m,), and their weights.
+
+    Rows in `but` are not among them.
+    """
     labelled = np.flatnonzero(~result.labels.missing)
+    if but is not None:
+        labelled = np.setdiff1d(labelled, but)
     if len(labelled) > MOST_COMPARED:
         random = np.random.default_rng(result.options.random_state)
         labelled = np.sort(random.choice(labelled, MOST_COMPARED, replace=False))
@@ -100,7 +109,8 @@ def find_similar(
 
 def explain_row(result: FillResult, row: int, n_similar: int) -> pd.DataFrame:
     """Return the labelled rows most like a row, with their weights, labels and other columns."""
-    (places,), (weights,) = find_similar(result, np.array([row]), n_similar)
+    rows = np.array([row])
+    (places,), (weights,) = find_similar(result, rows, n_similar, but=rows)
     frame = result.seen.frame
     names = [name for name in frame.columns if name != result.target]
     relevance = result.relevance

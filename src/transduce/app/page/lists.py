@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from transduce.app.auditing.drawing import MOST_CHOICES, RowsToCheck, list_to_check, write_list
-from transduce.app.auditing.reading import ROW_NUMBER
+from transduce.app.auditing.reading import ROW_NUMBER, is_of_another_row
 from transduce.app.labelling.journal import Label
 from transduce.app.labelling.session import Session
 from transduce.app.page.view import question
@@ -27,7 +27,6 @@ from transduce.core.types import ColumnName
 LIST = "list.xlsx"
 ABOUT = "list.json"
 MOST_ROWS = 2000  # of a list
-FEWEST_ALIKE = 0.5  # of the other cells of a row that must be as they were
 PLAIN = re.compile(r"[-+−–]?[\d.,'’\s]*\d([eE][-+]?\d+)?")  # a number and nothing else
 OFTEN = 1000  # how often a known class is said to occur beside one that was typed
 
@@ -163,27 +162,9 @@ def _odd_row(
         return "This row is in the list twice."
     if row not in taken.rows:
         return "This row was not on the list."
-    others: list[ColumnName] = [
-        name for name in frame.columns if str(name) in cells.index and str(name) != taken.target
-    ]
-    here = [_plain(frame[name].iloc[row]) for name in others]
-    there = [_plain(cells[str(name)]) for name in others]
-    n_alike = sum(cell == other for cell, other in zip(here, there, strict=True))
-    if others and n_alike < FEWEST_ALIKE * len(others):
+    if is_of_another_row(frame, row, cells, taken.target):
         return "Its other cells are those of another row."
     return ""
-
-
-def _plain(cell: Any) -> str:
-    """Return a cell as text, numbers alike however they are written."""
-    if pd.isna(cell):
-        return ""
-    if isinstance(cell, str):
-        cell = cell.strip()
-    try:
-        return f"{float(cell):.9g}"
-    except (TypeError, ValueError):
-        return str(cell)
 
 
 @dataclass(frozen=True)
