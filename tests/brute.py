@@ -7,8 +7,10 @@ import math
 from fractions import Fraction
 
 import numpy as np
+from scipy.integrate import quad
 from scipy.optimize import least_squares, minimize
-from scipy.stats import hypergeom, multivariate_normal
+from scipy.special import ndtr
+from scipy.stats import hypergeom, multivariate_normal, norm
 from scipy.stats import t as student_t
 
 
@@ -34,6 +36,28 @@ def difference_estimate(y, f, labelled):
         guessed = factor * f[unknown].sum()
         totals.append(guessed + len(unknown) * (y[i] - factor * f[i]))
     return (y[labels].sum() + np.mean(totals)) / len(y)
+
+
+def ratios_of_l_moments(numbers):
+    """Third and fourth L-moment over the second: means over all sets of two, three and four."""
+    combinations = itertools.combinations
+    second = np.mean([b - a for a, b in combinations(sorted(numbers), 2)]) / 2.0
+    third = np.mean([c - 2 * b + a for a, b, c in combinations(sorted(numbers), 3)]) / 3.0
+    fours = combinations(sorted(numbers), 4)
+    fourth = np.mean([d - 3 * c + 3 * b - a for a, b, c, d in fours]) / 4.0
+    return third / second, fourth / second
+
+
+def log_normal_ratios(sigma):
+    """The same of all log-normal numbers, by integrals of their quantiles (Hosking 1990)."""
+
+    def moment(polynomial):
+        return quad(lambda z: np.exp(sigma * z) * polynomial(ndtr(z)) * norm.pdf(z), -12, 12)[0]
+
+    second = moment(lambda p: 2 * p - 1)
+    third = moment(lambda p: 6 * p**2 - 6 * p + 1)
+    fourth = moment(lambda p: 20 * p**3 - 30 * p**2 + 12 * p - 1)
+    return third / second, fourth / second
 
 
 def ridge_fit(K, z, ridge, fit_intercept):

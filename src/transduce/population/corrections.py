@@ -24,6 +24,7 @@ from scipy.optimize import nnls
 
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.population.sample import Sample
+from transduce.population.skewness import skewness_of_all
 from transduce.population.uncertain import NOTHING_KNOWN, Uncertain, add_independent
 
 FEWEST_LABELS = 2  # with one there is no spread
@@ -44,6 +45,9 @@ class RowErrors:
         Squares of ``a_i f_i``, predictions taken about their mean: errors may grow with them.
     sampled, missing : boolean array of shape (n,)
         Rows that matter, with a label of the sample and with none.
+    have_tails : bool
+        Whether some numbers may be much larger than those of the sample: not those of a column of
+        zeros and ones, whose skewness their own share tells.
     """
 
     errors: Array
@@ -51,6 +55,7 @@ class RowErrors:
     magnitudes: Array
     sampled: Mask
     missing: Mask
+    have_tails: bool = True
 
     def inside(self, rows: Mask) -> RowErrors:
         """Return the same of some rows alone."""
@@ -60,6 +65,7 @@ class RowErrors:
             self.magnitudes,
             self.sampled & rows,
             self.missing & rows,
+            self.have_tails,
         )
 
 
@@ -205,7 +211,12 @@ def correct_in_stratum(sample: Sample, rows: RowErrors, typical: float = 0.0) ->
     error = units.scale * float(np.sqrt(spread))
     skewness = 0.0
     if error > 0.0:
-        skewness = float(np.sum((weights * (units.scale * off / error)) ** 3))
+        shares = units.scale * weights / error
+        skewness = float(np.sum((shares * off) ** 3))
+        if rows.have_tails:
+            mean_square = float(np.mean(off**2))
+            of_tail = skewness_of_all(off) * float(np.sum(shares**3)) * mean_square**1.5
+            skewness = max(skewness, of_tail, key=abs)
     total = units.n_missing * mean_error
     lowest = total
     highest = total

@@ -240,6 +240,7 @@ class EquationOfColumn:
             magnitudes=of_guess**2,
             sampled=self.column.sample.rows,
             missing=self.column.unknown,
+            have_tails=not equation.logistic,
         )
 
 

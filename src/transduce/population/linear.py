@@ -31,6 +31,7 @@ import numpy as np
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.population.corrections import RowErrors, correct_by_sample
 from transduce.population.sample import PartlyKnown
+from transduce.population.skewness import skewness_of_all
 from transduce.population.uncertain import NOTHING_KNOWN, Uncertain, add_independent
 
 # Labels that matter below which the factor comes from all labels of the sample, and not from those
@@ -125,6 +126,7 @@ def estimate_linear(column: PartlyKnown, coefficients: Array) -> LinearEstimate:
         magnitudes=(coefficients * centred) ** 2,
         sampled=sampled,
         missing=missing,
+        have_tails=not column.is_zeros_and_ones,
     )
     correction = correct_by_sample(column.sample, rows)
     if correction is NOTHING_KNOWN:
@@ -140,10 +142,7 @@ def skewness_by_others(column: PartlyKnown, adjusted: Adjusted, coefficients: Ar
     """Return the skewness that the error of a group's mean has if all labels are as skewed.
 
     A few labels seldom show how skewed they are: ten of them have a skewness of 2.7 at most. Those
-    of the other groups, about their own mean, show it better. On 13 real tables, predicted by ridge
-    regression, intervals at 95 % held means of groups in 91.8, 92.4 and 93.0 % of 900 draws with
-    30, 100 and 300 labels without this, and in 94.4, 94.9 and 93.9 % with it, at 1.18, 1.07 and
-    1.03 of the width.
+    of the other groups, about their own mean, show it better.
 
     0 where the rows that matter are all rows, where their coefficients differ, for zeros and ones,
     whose skewness their own share tells, and for other samples than simple ones.
@@ -154,9 +153,7 @@ def skewness_by_others(column: PartlyKnown, adjusted: Adjusted, coefficients: Ar
     beside = sampled & ~matters
     n_labels = int(np.sum(inside))
     is_group = n_labels > 0 and int(np.sum(beside)) > 1 and column.sample.is_simple
-    if not is_group or not has_one_size(coefficients):
-        return 0.0
-    if np.isin(column.values[sampled], (0.0, 1.0)).all():
+    if not is_group or not has_one_size(coefficients) or column.is_zeros_and_ones:
         return 0.0
     errors = column.values - adjusted.predictions
     errors_inside = errors[inside]
@@ -164,15 +161,11 @@ def skewness_by_others(column: PartlyKnown, adjusted: Adjusted, coefficients: Ar
     off = np.concatenate(
         [errors_inside - np.mean(errors_inside), errors_beside - np.mean(errors_beside)]
     )
-    largest = float(np.max(np.abs(off)))
-    if not largest > 0.0:
-        return 0.0
-    off = off / largest
-    skewness = float(np.mean(off**3) / np.mean(off**2) ** 1.5)
     n_missing = int(np.sum(column.unknown & matters))
     share_missing = n_missing / (n_labels + n_missing)
     sign = float(np.sign(coefficients[inside][0]))
-    return sign * skewness * share_missing**1.5 / float(np.sqrt(n_labels))
+    skewness = skewness_of_all(off) * share_missing**1.5 / float(np.sqrt(n_labels))
+    return sign * skewness
 
 
 def has_one_size(coefficients: Array) -> bool:

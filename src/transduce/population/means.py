@@ -199,7 +199,7 @@ def rests_on_few(column: PartlyKnown, rows: Mask) -> bool:
     """Return whether the column holds zeros and ones, and some rows few labels of either kind."""
     sampled = column.sample.rows
     has_labels = bool(np.any(sampled & rows))
-    if not has_labels or not np.isin(column.values[sampled], (0.0, 1.0)).all():
+    if not has_labels or not column.is_zeros_and_ones:
         return False
     return bool(np.any(column.unknown & rows)) and takes_exact(column, rows, "auto")
 

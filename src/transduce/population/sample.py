@@ -133,6 +133,11 @@ class PartlyKnown:
         """Rows whose value is known and counts, shape (n,)."""
         return ~self.unknown & self.sample.asked
 
+    @property
+    def is_zeros_and_ones(self) -> bool:
+        """Whether all labels of the sample are 0 or 1."""
+        return bool(np.isin(self.values[self.sample.rows], (0.0, 1.0)).all())
+
     def count_rows(self, sampled: Mask, missing: Mask) -> float:
         """Return how many rows some labels stand for, themselves among them.
 

@@ -11,6 +11,8 @@ from scipy.stats import t as student_t
 # Two labels have one. The 97.5 % point of the t distribution is then 12.7; with half a degree 165,
 # with a quarter 44,000, and an interval of such a width says nothing.
 FEWEST_DEGREES = 1.0
+# One side of an interval is extended by at most so many times what it is without skewness.
+FURTHEST = 3.0
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,7 @@ class Uncertain:
             return -np.inf, np.inf
         quantile = float(student_t.ppf((1.0 + confidence) / 2.0, self.degrees))
         shift = self.skewness * (2.0 * quantile**2 + 1.0) / 6.0
+        shift = float(np.clip(shift, -FURTHEST * quantile, FURTHEST * quantile))
         below = quantile + max(0.0, -shift)
         above = quantile + max(0.0, shift)
         return (
