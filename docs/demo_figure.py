@@ -14,7 +14,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from transduce import fill
-from transduce.app.cli.commands import compare_with_truth, demo_table
+from transduce.app.cli.demonstration import compare_with_truth, demo_table
 from transduce.display import MiscoverageDisplay, RegionDisplay
 
 ROOT = Path(__file__).parents[1]

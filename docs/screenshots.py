@@ -23,7 +23,7 @@ from selenium import webdriver
 from selenium.webdriver.common.by import By
 
 from transduce import fill
-from transduce.app.cli.commands import demo_table
+from transduce.app.cli.demonstration import demo_table
 from transduce.app.labelling import Session, SessionSettings
 from transduce.app.page.command import demo_digits
 from transduce.app.page.server import listen, make_server

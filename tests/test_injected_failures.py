@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 from tests.app.labelling.tables import clusters, prepared
 from tests.injected import content_of, failing
 from transduce import fill
-from transduce.app.cli import commands
+from transduce.app.cli import comparison, drawn_rows, fills
 from transduce.app.cli.app import app
 from transduce.app.filling import load, save
 from transduce.app.labelling import Session, SessionSettings, export, journal
@@ -418,7 +418,7 @@ def invoke(*words):
 )
 def test_draw(tmp_path, monkeypatch, kind, stays, ending):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(commands, "_what_draw_lacks", lambda *_: "")
+    monkeypatch.setattr(drawn_rows, "_what_draw_lacks", lambda *_: "")
     table = Path("houses.csv")
     houses().to_csv(table, index=False)
     out = Path(f"drawn.{ending}")
@@ -454,7 +454,7 @@ def test_each_file_of_a_fill(tmp_path, monkeypatch, no_figures, kind, stays, whi
     monkeypatch.chdir(tmp_path)
     houses().to_csv("houses.csv", index=False)
     result = replace(filled(), seen=filled().seen)
-    monkeypatch.setattr(commands, "fill_targets", lambda *_: {"preis": result})
+    monkeypatch.setattr(fills, "fill_targets", lambda *_: {"preis": result})
     name = {"report": "r.html", "json": "r.json", "save": "s.transduce", "out": "o.csv"}[which]
 
     def begin():
@@ -492,7 +492,7 @@ def test_the_plot_of_a_comparison(tmp_path, monkeypatch, kind, stays):
         Path("plot.svg").write_text("old")
 
     def do():
-        commands.draw_comparison(shown, Path("plot.svg"), force=True)
+        comparison.draw_comparison(shown, Path("plot.svg"), force=True)
 
     def check():
         assert Path("plot.svg").read_text().rstrip().endswith("</svg>")

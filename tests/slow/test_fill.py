@@ -10,7 +10,7 @@ from scipy.stats import betabinom, kstest
 
 from tests.app.filling.test_fill import coverage
 from transduce import fill
-from transduce.app.cli.commands import compare_with_truth, demo_table
+from transduce.app.cli.demonstration import compare_with_truth, demo_table
 
 N_MASKINGS = 100
 

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from tests.wild import wild_table
 from transduce import fill
 from transduce.app.cli.app import TABLES, app
-from transduce.app.cli.commands import compare_with_truth, demo_table
+from transduce.app.cli.demonstration import compare_with_truth, demo_table
 from transduce.app.cli.terminal import Bars, progress_bars, tell
 from transduce.app.tables import delimited
 from transduce.app.tables import files as tables
@@ -328,7 +328,7 @@ def test_the_page_is_what_help_prints():
 
 
 def test_the_output_of_an_odd_name(tmp_path):
-    from transduce.app.cli.commands import default_out
+    from transduce.app.cli.inputs import default_out
 
     assert default_out("-") == "-"
     assert default_out("a/b.c.csv.gz") == str(Path("a/b.c-filled.csv.gz"))
@@ -561,7 +561,7 @@ def test_options_are_named_as_on_the_command_line(houses):
     assert "--probabilities is for classes" in result.stderr
     result = run("fill", houses, "--target", "target", "--method", "ridge")
     assert "--task classification" not in result.stdout
-    assert "--guarantee column bounds it" in result.stdout
+    assert "--guarantee column also bounds" in result.stdout
     codes = pd.read_csv(houses)
     codes["target"] = codes["target"].rank(pct=True).mul(3.0).round()
     codes.to_csv("codes.csv", index=False)

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from transduce.app.cli import commands
+from transduce.app.cli import fills
 from transduce.app.cli.app import app
 from transduce.app.filling import FillResult
 
@@ -50,13 +50,13 @@ def names():
 )
 def test_all_outputs_or_none(table, monkeypatch, call, error):
     """Whichever write fails, nothing is there, so that the same command can be given again."""
-    plain, fitted, fill = getattr(os, call), {}, commands.fill_targets
+    plain, fitted, fill = getattr(os, call), {}, fills.fill_targets
 
     def fill_once(source, targets, options):
         fitted[""] = fitted.get("") or fill(source, targets, options)
         return fitted[""]
 
-    monkeypatch.setattr(commands, "fill_targets", fill_once)
+    monkeypatch.setattr(fills, "fill_targets", fill_once)
     for place in itertools.count():
         counted = itertools.count()
 

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 import transduce
 from transduce import conformal
 from transduce.app.cli.app import app
-from transduce.app.cli.commands import read_options
+from transduce.app.cli.inputs import read_options
 from transduce.app.filling.engine import fill_table
 from transduce.core.words import flag
 

@@ -345,13 +345,14 @@ TargetOption = Annotated[
 ]
 
 
-def _run(work: Callable[[Any], Callable[[], None]], *, quiet: bool) -> None:
-    """Do what a command asks for with bars of progress; show the result once they are gone."""
+def _run(work: Callable[[], Callable[[], None]], *, quiet: bool) -> None:
+    """Do what a command asks for with bars of progress; show the result once they are gone.
+
+    The work imports what it needs, so that help is quick.
+    """
     with refusals():
         with progress_bars(quiet=quiet):
-            from transduce.app.cli import commands
-
-            show = work(commands)
+            show = work()
         show()
 
 
@@ -395,7 +396,13 @@ def fill_command(
     A folder of files, a pattern such as 'data/*.parquet', or a file that is too large for the
     memory is filled file by file into a folder; if it is stopped, the same command continues.
     """
-    _run(lambda commands: commands.fill_file(table, target, options), quiet=options["quiet"])
+
+    def work() -> Callable[[], None]:
+        from transduce.app.cli.fills import fill_file
+
+        return fill_file(table, target, options)
+
+    _run(work, quiet=options["quiet"])
 
 
 @app.command()
@@ -414,10 +421,13 @@ def answer(
     later rows need the same columns as that table. They are written with the new columns after
     their own, by default to NAME-answered beside the table.
     """
-    _run(
-        lambda commands: commands.answer_file(model, table, options | {"out": out}),
-        quiet=options["quiet"],
-    )
+
+    def work() -> Callable[[], None]:
+        from transduce.app.cli.later_answers import answer_file
+
+        return answer_file(model, table, options | {"out": out})
+
+    _run(work, quiet=options["quiet"])
 
 
 @app.command()
@@ -452,18 +462,18 @@ def draw(  # noqa: PLR0913
     classes. The column COLUMN_random_stratum then says from which, and `transduce audit` reads it.
     """
     options |= {"out": out, "list": to_check, "predictions": predictions or []}
-    if by or uncertainty is not None or each is not None:
-        strata: OptionValues = {"by": tuple(by or ()), "uncertainty": uncertainty}
-        strata |= {"allocation": allocation, "number": number, "seed": seed, "each": each}
-        _run(
-            lambda commands: commands.draw_strata_of(table, target, strata, options),
-            quiet=options["quiet"],
-        )
-        return
-    _run(
-        lambda commands: commands.draw_rows_of(table, target, number, seed, options),
-        quiet=options["quiet"],
-    )
+    strata: OptionValues = {"by": tuple(by or ()), "uncertainty": uncertainty}
+    strata |= {"allocation": allocation, "number": number, "seed": seed, "each": each}
+    has_strata = by or uncertainty is not None or each is not None
+
+    def work() -> Callable[[], None]:
+        from transduce.app.cli.drawn_rows import draw_rows_of, draw_strata_of
+
+        if has_strata:
+            return draw_strata_of(table, target, strata, options)
+        return draw_rows_of(table, target, number, seed, options)
+
+    _run(work, quiet=options["quiet"])
 
 
 ESTIMATED = tuple(
@@ -537,7 +547,7 @@ def estimate_command(  # noqa: PLR0913
         "model": model,
     }
 
-    def work(_: Any) -> Callable[[], None]:
+    def work() -> Callable[[], None]:
         from transduce.app.cli.estimates import estimate_file
 
         return estimate_file(table, target, asked, options)
@@ -599,10 +609,13 @@ def audit_command(  # noqa: PLR0913
         limit = _share_or_number(at_most)[0]
         if not 0.0 <= limit <= 1.0:
             raise typer.BadParameter(f"--at-most is a share, such as 0.05 or 5%; got {at_most}.")
-    _run(
-        lambda commands: commands.audit_file(table, target, predictions, question, limit, options),
-        quiet=options["quiet"],
-    )
+
+    def work() -> Callable[[], None]:
+        from transduce.app.cli.audits import audit_file
+
+        return audit_file(table, target, predictions, question, limit, options)
+
+    _run(work, quiet=options["quiet"])
 
 
 PortOption = Annotated[
@@ -741,19 +754,22 @@ def compare(
     **options: Any,
 ) -> None:
     """Score every method that suits the table, and a random forest, by cross-validation."""
-    _run(
-        lambda commands: commands.compare_file(table, target, folds, options),
-        quiet=options["quiet"],
-    )
+
+    def work() -> Callable[[], None]:
+        from transduce.app.cli.comparison import compare_file
+
+        return compare_file(table, target, folds, options)
+
+    _run(work, quiet=options["quiet"])
 
 
 @app.command()
 def methods() -> None:
     """List the methods, with the papers they come from."""
     with refusals():
-        from transduce.app.cli import commands
+        from transduce.app.cli.comparison import list_methods
 
-        commands.list_methods()
+        list_methods()
 
 
 @app.command()
@@ -768,9 +784,9 @@ def example(
     It holds 400 districts of California in 1990.
     """
     with refusals():
-        from transduce.app.cli import commands
+        from transduce.app.cli.demonstration import write_example
 
-        commands.write_example(out, force=force)
+        write_example(out, force=force)
 
 
 # Bundled real tables: the column with holes, how many labels stay, and what the table is about.
@@ -809,7 +825,14 @@ def demo(
     It writes the table with missing labels, the filled table and a report, by default into the
     folder demo-output, where the files of an earlier demo are replaced.
     """
-    _run(lambda commands: commands.run_demo(name, folder, options), quiet=options.pop("quiet"))
+    quiet = options.pop("quiet")
+
+    def work() -> Callable[[], None]:
+        from transduce.app.cli.demonstration import run_demo
+
+        return run_demo(name, folder, options)
+
+    _run(work, quiet=quiet)
 
 
 def main() -> None:

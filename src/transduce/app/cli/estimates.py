@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 import typer
 
-from transduce.app.cli.commands import Show, is_in_parts, read_options, read_table
+from transduce.app.cli.inputs import Show, is_in_parts, read_options, read_table
 from transduce.app.cli.terminal import say, show_table, tell
 from transduce.app.estimating import Answered, PredictedColumn, answer_questions, read_question
 from transduce.app.estimating.forest_plot import save_forest

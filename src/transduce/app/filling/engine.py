@@ -544,33 +544,15 @@ def _read_machine(
         chosen = machine.chosen if isinstance(machine, CorrectedMachine) else machine
         return _Fitted(model, answer, chosen, all_rows, None, None)
 
-    labels_of_values = target.labels
-    if target.task == "regression":
-        # As in the machine: an interval is extended to its value, so one slip of the pen among the
-        # labels must not move the values either.
-        from transduce.methods.confidence_machine.far_labels import draw_in_known
-
-        labels_of_values = draw_in_known(target.labels)
-    with stage("values"), rows_in_order():
-        problem = read_problem(features.matrix, labels_of_values, task=target.task)
-        labels = np.arange(len(problem.labels))
-        prediction = fit_and_predict(plan.values, problem, labels, problem.sample.unlabelled)
-        values = answer_of(prediction, problem, Guarantee("none"))
-        pass_on(prediction.notes)
-    assert prediction.fitted is not None
+    problem, prediction = _predict_values(plan.values, features, target)
+    values = answer_of(prediction, problem, Guarantee("none"))
     if offset is not None:
         values = values.shifted(offset[values.rows])
     answer = machine.answer_
     shares = None
     if options.design.chosen_by_class:
         shares = _estimate_shares(problem, prediction, options)
-        reweighed = shares.applied(prediction)
-        values = replace(
-            values,
-            values=name_values(reweighed, problem.classes),
-            status=reweighed.status,
-            probabilities=reweighed.probabilities,
-        )
+        values = _with_shares(values, problem, shares.applied(prediction))
         # Classes by which labels were chosen are all known.
         further = tuple(replace(other, unseen=None) for other in answer.further)
         answer = replace(answer, unseen=None, p_unseen=None, further=further)
@@ -581,8 +563,38 @@ def _read_machine(
         values.standard_errors,
         values.probabilities,
     )
+    assert prediction.fitted is not None
     model = MachineModel.of(machine, shares)
     return _Fitted(model, answer, prediction.fitted.estimator, all_rows, None, shares)
+
+
+def _predict_values(
+    method: Any, features: Features, target: Target
+) -> tuple[Problem, RawPrediction]:
+    """Return what a method that is fitted to all labels predicts at the unlabelled rows."""
+    labels_of_values = target.labels
+    if target.task == "regression":
+        # As in the machine: an interval is extended to its value, so one slip of the pen among the
+        # labels must not move the values either.
+        from transduce.methods.confidence_machine.far_labels import draw_in_known
+
+        labels_of_values = draw_in_known(target.labels)
+    with stage("values"), rows_in_order():
+        problem = read_problem(features.matrix, labels_of_values, task=target.task)
+        labels = np.arange(len(problem.labels))
+        prediction = fit_and_predict(method, problem, labels, problem.sample.unlabelled)
+        pass_on(prediction.notes)
+    return problem, prediction
+
+
+def _with_shares(values: Answer, problem: Problem, reweighed: RawPrediction) -> Answer:
+    """Return predicted classes, of which the probabilities are adjusted to shares of classes."""
+    return replace(
+        values,
+        values=name_values(reweighed, problem.classes),
+        status=reweighed.status,
+        probabilities=reweighed.probabilities,
+    )
 
 
 def _estimate_shares(problem: Problem, prediction: RawPrediction, options: Options) -> ClassShares:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -45,8 +45,10 @@ FOUND_BY |= {"chosen": "chosen by you", "table": "in the table before"}
 
 def write_files(session: Session, path: Path, *, force: bool) -> Exported:
     """Write all files, named after a path."""
-    endings = (("labelled", None), ("filled", None), ("filled", ".html"), ("certificate", ".txt"))
-    labelled, filled, report, certificate = (files.named_after(path, *ending) for ending in endings)
+    labelled = files.named_after(path, "labelled")
+    filled = files.named_after(path, "filled")
+    report = files.named_after(path, "filled", ".html")
+    certificate = files.named_after(path, "certificate", ".txt")
     for file in (labelled, filled, report, certificate):
         check_free(file, force=force)
     if session.model is None and session.preparation.error is None:
@@ -55,39 +57,53 @@ def write_files(session: Session, path: Path, *, force: bool) -> Exported:
     source = table.source or Table(table.frame, Original(), "table")
     answers = exported_answers(session)
     labels = label_columns(session, answers)
-    result: SessionFill | None = None
+    outcome = _try_to_fill(session, answers)
+    exported = Exported(
+        labelled, certificate, None, None, outcome.sentence, outcome.verdict, outcome.grounds
+    )
+    with together():
+        write(labelled, source, labels, force=force)
+        text = _certificates(session, outcome.sentence)
+        write_text(certificate, text, force=force, like=source.files)
+        if outcome.result is not None:
+            write_text(report, outcome.result.report(), force=force, like=source.files)
+            # With all digits: a certificate is about these very answers, which the labelled
+            # table has too.
+            write(filled, source, outcome.result.new, force=force)
+            exported = replace(exported, filled=filled, report=report)
+    return exported
+
+
+class _Outcome(NamedTuple):
+    """The filled table, and what is guaranteed of it; or why there is none."""
+
+    result: SessionFill | None
+    verdict: str
+    grounds: str
+    sentence: str
+
+
+def _try_to_fill(session: Session, answers: Answers) -> _Outcome:
+    """Fill the table with the answers; labels and certificates are there even if this fails."""
     try:
-        if session.model is None:  # labels and certificates are there all the same
+        if session.model is None:
             raise ValueError(session.no_answers)
         result = fill_labels(session, answers)
-        verdict = result.guarantee.statement
-        grounds = result.guarantee.grounds
-        sentence = str(result.guarantee)
+        guarantee = result.guarantee
+        return _Outcome(result, guarantee.statement, guarantee.grounds, str(guarantee))
     except ValueError as error:
         verdict = "The table could not be filled."
-        grounds = str(error)
-        sentence = f"The table could not be filled: {error}"
+        return _Outcome(None, verdict, str(error), f"The table could not be filled: {error}")
+
+
+def _certificates(session: Session, sentence: str) -> str:
+    """Return the text of all certificates, and what is said of the filled table."""
     checked = ""
     if session.state.predictions is not None:
         checked = session.state.predictions.column
-    text = certificate_text(
-        session.certificate(),
-        session.state.wanted,
-        table.name,
-        sentence,
-        checked,
+    return certificate_text(
+        session.certificate(), session.state.wanted, session.table.name, sentence, checked
     )
-    exported = Exported(labelled, certificate, None, None, sentence, verdict, grounds)
-    with together():
-        write(labelled, source, labels, force=force)
-        write_text(certificate, text, force=force, like=source.files)
-        if result is not None:
-            write_text(report, result.report(), force=force, like=source.files)
-            # With all digits: a certificate is about these very answers, which the labelled
-            # table has too.
-            write(filled, source, result.new, force=force)
-            exported = replace(exported, filled=filled, report=report)
-    return exported
 
 
 def exported_answers(session: Session) -> Answers:

@@ -640,33 +640,23 @@ def _trust(result: FillResult, part: Path) -> tuple[JsonObject, JsonObject]:
 
     Return columns of the answers for it, and what is offered.
     """
-    # Where labels calibrate, rows can be picked with a bounded share of mistakes among them; the
-    # answers are those of the fit that saw no calibration label.
-    model = result.fit.model
-    if result.seen.is_sample:
-        return {}, {
-            "why_not": "This cannot be told of a table so large that the fit saw a part of it only."
-        }
-    if not model.holds_out:
-        can = calibration_number(result.labels.n_labels, result.confidence) > 0
-        why = "No known value was kept aside, by which this could be told."
-        return {}, {"why_not": why, "can_hold_out": can}
-    if len(result.answer) < len(result.fit.answer):
-        return {}, {
-            "why_not": "This cannot be told as long as values that were given after the random "
-            "draws are not learnt from: which rows got one was no chance."
-        }
+    refusal = _why_no_trust(result)
+    if refusal is not None:
+        return {}, refusal
+    # Labels that calibrate pick rows with a bounded share of mistakes among them; the answers are
+    # those of the fit that saw no calibration label.
+    estimator = result.fit.model.estimator
     numbers = result.task == "regression"
     if numbers:
-        picked = model.estimator.select(tolerance=1.0, false_discovery=0.5)
+        picked = estimator.select(tolerance=1.0, false_discovery=0.5)
     else:
-        picked = model.estimator.select(correct=True, false_discovery=0.5)
-    judged = picked.judged
-    assert judged is not None
+        picked = estimator.select(correct=True, false_discovery=0.5)
     if picked.guarantee.kind == "none":
         return {}, {
             "why_not": "With this labelling design, no false discovery rate can be guaranteed."
         }
+    judged = picked.judged
+    assert judged is not None
     pd.DataFrame(dict(zip(KNOWN, judged.of_known, strict=True))).to_feather(part / "judged.feather")
     order = result.places_in_fit[least_certain_first(result.answer)]
     answers: Any = np.asarray(picked.answers)[order]
@@ -686,6 +676,24 @@ def _trust(result: FillResult, part: Path) -> tuple[JsonObject, JsonObject]:
         "headline": picked.guarantee.headline,
         "why_not": "",
     }
+
+
+def _why_no_trust(result: FillResult) -> JsonObject | None:
+    """Return why no rows to trust can be picked, and what would help; None if some can."""
+    if result.seen.is_sample:
+        return {
+            "why_not": "This cannot be told of a table so large that the fit saw a part of it only."
+        }
+    if not result.fit.model.holds_out:
+        can = calibration_number(result.labels.n_labels, result.confidence) > 0
+        why = "No known value was kept aside, by which this could be told."
+        return {"why_not": why, "can_hold_out": can}
+    if len(result.answer) < len(result.fit.answer):
+        return {
+            "why_not": "This cannot be told as long as values that were given after the random "
+            "draws are not learnt from: which rows got one was no chance."
+        }
+    return None
 
 
 def _tolerances(off: Array) -> list[float]:
