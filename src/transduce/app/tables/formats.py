@@ -180,7 +180,7 @@ class Table:
         """Return the columns whose formulas point at a column, by way of others too."""
         return self.original.computed_from(column)
 
-    def column_called(self, name: ColumnName) -> ColumnName:
+    def column_called(self, name: str) -> str:
         """Return the column that a name means, which may have other blanks or line breaks.
 
         Cells of names often have line breaks, which nobody types. A name that is not there comes
@@ -188,12 +188,11 @@ class Table:
         """
         if name in self.frame.columns:
             return name
-        words = str(name).split()
-        alike = [column for column in self.frame.columns if str(column).split() == words]
+        words = name.split()
+        alike = [column for column in map(str, self.frame.columns) if column.split() == words]
         if len(alike) != 1:
             return name
-        column: ColumnName = alike[0]
-        return column
+        return alike[0]
 
     def check_column(self, name: ColumnName) -> None:
         """Raise a ValueError if the file tells why a column is not there, or of no use."""
