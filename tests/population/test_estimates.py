@@ -587,6 +587,11 @@ class TestLimits:
         frame = estimate_regression(y, x[:, None], logistic=True, sample=labelled)
         assert frame.loc["x0", "kind"] == "approximate"
 
+    def test_three_labels_have_a_degree_left(self):
+        """Two less one for the factor is one, and was a rounding less."""
+        y = np.array([1.0, 2.0, 4.0, *np.full(97, np.nan)])
+        assert estimate_mean(y, np.linspace(0.0, 5.0, 100))["kind"].iloc[0] == "approximate"
+
     @pytest.mark.parametrize("degrees", [0.01, 0.5, 0.99])
     def test_less_than_a_degree_of_freedom_promises_nothing(self, degrees):
         number = Uncertain(1.0, 0.1, degrees, 1.0, 1.0)

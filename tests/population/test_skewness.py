@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.stats import skew
 
 from tests import brute
 from transduce.population import estimate_mean
@@ -12,14 +13,15 @@ from transduce.population.skewness import (
     MOST_SKEWED,
     log_normal_skewness,
     ratios_of_l_moments,
+    skewness_of,
     skewness_of_all,
 )
 from transduce.population.uncertain import FURTHEST, Uncertain
 
 
-def skewness_of(numbers):
-    off = numbers - np.mean(numbers)
-    return np.mean(off**3) / np.mean(off**2) ** 1.5
+def test_skewness_is_that_of_a_library():
+    numbers = np.random.default_rng(0).exponential(size=9)
+    assert skewness_of(numbers) == pytest.approx(skew(numbers))
 
 
 def test_ratios_are_means_over_all_subsets():

@@ -32,17 +32,22 @@ FEWEST_FOR_RATIOS = 20
 MOST_SKEWED = 16.0
 
 
-def skewness_of_all(sample: Array) -> float:
-    """Return the skewness of numbers of which a sample is known; 0 if all of it are alike."""
-    off = sample - np.mean(sample)
+def skewness_of(numbers: Array) -> float:
+    """Return the mean cube of numbers about their mean, in units of their spread; 0 if alike."""
+    off = numbers - np.mean(numbers)
     largest = float(np.max(np.abs(off), initial=0.0))
     if not largest > 0.0:
         return 0.0
     off = off / largest
-    of_sample = float(np.mean(off**3) / np.mean(off**2) ** 1.5)
-    if len(off) < FEWEST_FOR_RATIOS:
+    return float(np.mean(off**3) / np.mean(off**2) ** 1.5)
+
+
+def skewness_of_all(sample: Array) -> float:
+    """Return the skewness of numbers of which a sample is known; 0 if all of it are alike."""
+    of_sample = skewness_of(sample)
+    if len(sample) < FEWEST_FOR_RATIOS or not np.ptp(sample) > 0.0:
         return of_sample
-    third, fourth = ratios_of_l_moments(off)
+    third, fourth = ratios_of_l_moments(sample - np.mean(sample))
     by_ratios = float(np.sign(third)) * log_normal_skewness(abs(third), fourth)
     return max(of_sample, by_ratios, key=abs)
 

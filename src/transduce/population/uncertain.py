@@ -11,6 +11,7 @@ from scipy.stats import t as student_t
 # Two labels have one. The 97.5 % point of the t distribution is then 12.7; with half a degree 165,
 # with a quarter 44,000, and an interval of such a width says nothing.
 FEWEST_DEGREES = 1.0
+ROUNDING = 1e-9  # three labels less a factor that was fitted have one degree, but for rounding
 # One side of an interval is extended by at most so many times what it is without skewness.
 FURTHEST = 3.0
 
@@ -50,7 +51,7 @@ class Uncertain:
 
         With less than one degree of freedom it rests on one or two errors.
         """
-        return self.degrees >= FEWEST_DEGREES
+        return self.degrees >= FEWEST_DEGREES * (1.0 - ROUNDING)
 
     def interval(self, confidence: float) -> tuple[float, float]:
         """Return the interval at a level by the t distribution; infinite if labels are too few.

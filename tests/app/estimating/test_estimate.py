@@ -359,6 +359,21 @@ class TestLimits:
         assert "miss more often" not in skewed.estimate("median")["note"].iloc[0]
         assert "miss more often" not in plain.estimate("mean")["note"].iloc[0]
 
+    def test_rows_likely_to_be_far_out_are_named(self):
+        """A tail of very large numbers, and groups of few labels: the largest predictions."""
+        rng = np.random.default_rng(1)
+        size = np.exp(1.6 * rng.normal(size=300))
+        price = size * np.exp(0.5 * rng.normal(size=300))
+        labelled = rng.permutation(300) < 60
+        table = pd.DataFrame({"size": size, "price": np.where(labelled, price, np.nan)})
+        table["group"] = np.where(np.arange(300) % 4 == 0, "few", "many")
+        result = fill(table, "price", method="ridge")
+        lines = result.estimate("mean", by="group")
+        inside = table["price"].isna() & (table["group"] == "few")
+        predicted = np.where(inside, result.predicted_column.predictions, -np.inf)
+        assert f"such as row {np.argmax(predicted) + 1}," in lines.loc["few", "note"]
+        assert "far out" not in lines.loc["many", "note"]
+
     def test_an_end_that_is_missing_is_told(self):
         line = prices()[0].estimate("quantile 0.999").iloc[0]
         assert (line["kind"], line["upper"]) == ("approximate", np.inf)
