@@ -165,6 +165,39 @@ def test_back_goes_one_step_back_and_looking_writes_nothing(browser, two_tables)
         assert not page.errors()
 
 
+def test_two_tables_in_two_tabs(browser, two_tables):
+    with Served(Workspace(two_tables)) as served:
+        page = OpenPage(browser, served.address)
+        page.click_words("one.csv")
+        page.read_table()
+        first = browser.current_window_handle
+        browser.switch_to.new_window("tab")
+        try:
+            other = OpenPage(browser, served.address.partition("?")[0])
+            other.read_table()  # the table that was opened last
+            other.click("#close-table")
+            other.click_words("two.csv")
+            other.read_table()
+            second = browser.current_window_handle
+            browser.switch_to.window(first)
+            page.click_words("y")
+            page.click("#to-labels")
+            page.wait(lambda: page.find("#view-labels").is_displayed())
+            browser.refresh()
+            page.ready()
+            page.wait(lambda: page.find("#view-labels").is_displayed())
+            assert (browser.title, page.text("#toasts")) == ("one.csv · transduce", "")
+            browser.switch_to.window(second)
+            assert browser.title == "two.csv · transduce"
+            looks = other.asked("/open/state")
+            other.wait(lambda: other.asked("/open/state") > looks + 1)
+            assert (browser.title, other.text("#toasts")) == ("two.csv · transduce", "")
+        finally:
+            browser.close()
+            browser.switch_to.window(first)
+        assert not page.errors()
+
+
 def test_a_look_that_was_answered_before_a_click_does_not_undo_it(browser, two_tables):
     """Its answer comes late, as where a machine is busy, and tells of the list of tables."""
     with Served(Workspace(two_tables)) as served:

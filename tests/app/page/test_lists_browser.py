@@ -47,7 +47,7 @@ def test_odd_values_are_shown_before_any_is_taken(browser, tmp_path, no_figures)
 
 def test_a_corrected_copy_is_asked_about(browser, tmp_path, no_figures):
     frame, _ = laboratory()
-    lay_down(tmp_path, frame)
+    lay_down(tmp_path, frame, replace(CHOICES, step="answers"))
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     pd.DataFrame(frame).to_csv(elsewhere / "t.csv", index=False)
@@ -59,4 +59,5 @@ def test_a_corrected_copy_is_asked_about(browser, tmp_path, no_figures):
         page.click_words("It is a corrected copy: keep what I said")
         page.wait(lambda: page.text("#title") == "t-2.csv")
         page.wait(lambda: "filling “y”" in page.text("#subtitle"))
+        page.see_ways()  # it has no answers yet
     assert Saved.read(tmp_path / "t-2.csv.transduce").choices.target == "y"

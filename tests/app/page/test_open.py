@@ -906,7 +906,7 @@ def test_from_the_answers_to_labelling_and_back(tmp_path, monkeypatch):
         assert state["choices"]["labels"] > 0
         for reply in (
             client.get("/api/view"),
-            client.post("/api/pause"),
+            client.post("/api/skip"),
         ):  # of a page that is being left
             assert (reply.status, "has ended" in reply.json()["ended"]) == (200, True)
         assert client.post("/open/back").json()["choices"]["labels"] == state["choices"]["labels"]

@@ -326,7 +326,7 @@ def test_the_whole_way_by_keyboard_on_a_workbook(browser, tmp_path):
             lambda: browser.execute_script("return document.querySelector('#row-dialog').open")
         )
         page.type(Keys.ESCAPE)
-        assert page.focused().accessible_name.startswith("Row ")
+        assert page.focused().accessible_name.startswith("Line ")
         page.tab_to("#ask-trust")
         page.type(Keys.ENTER)
         page.wait(lambda: page.find("#trust").is_displayed())

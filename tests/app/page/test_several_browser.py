@@ -24,14 +24,14 @@ def test_a_click_on_a_row_of_the_file_says_where_the_table_begins(browser, tmp_p
         page = OpenPage(browser, at.address)
         page.size(320, 800)
         page.wait(lambda: page.button("y\n"))
-        page.click_words("Does the table begin or end elsewhere?")
+        page.click_words("Where the table begins and ends")
         page.wait(lambda: browser.find_elements(By.CSS_SELECTOR, ".raw button"))
         assert browser.execute_script(OVERFLOW) <= 0
         named = ".raw tr:nth-child(3) button"
         assert page.find(named).get_attribute("aria-describedby") == "raw-4"
         page.click(named)
         page.wait(lambda: page.button("mg\n"))
-        page.click_words("Does the table begin or end elsewhere?")
+        page.click_words("Where the table begins and ends")
         page.click_words("Find the table by itself")
         page.wait(lambda: page.button("y\n"))
     choices = Saved.read(tmp_path / "t.csv.transduce").choices

@@ -12,11 +12,13 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
+from contextvars import ContextVar
 from dataclasses import asdict, replace
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pandas as pd
 import uvicorn
@@ -52,6 +54,7 @@ from transduce.app.page.run import (
 from transduce.app.page.view import Json
 from transduce.app.page.workspace import (
     CARDS,
+    TABLE,
     Choices,
     StaleError,
     Workspace,
@@ -108,6 +111,11 @@ MEDIA_TYPES = {
     ".svg": "image/svg+xml",
 }
 SESSION_TASKS = {"auto": "auto", "regression": "numbers", "classification": "classes"}
+# Tables, and answers of one column, that are kept in memory for tabs that look at them in turn.
+MOST_TABLES = 2
+MOST_ANSWERS = 40
+# The labelling session that a request is about, as its page was told; None if it does not say.
+SESSION: ContextVar[str | None] = ContextVar("session", default=None)
 Body = dict[str, Json]
 Lock = AbstractContextManager[Any]
 
@@ -138,7 +146,12 @@ class Guard:
                     headers.setdefault(name, value)
             await send(message)
 
-        await (self._refusal(Request(scope)) or self._app)(scope, receive, sending)
+        request = Request(scope)
+        table = request.query_params.get("table", request.headers.get("x-transduce-table"))
+        if table is not None:
+            TABLE.set(unquote(table))
+        SESSION.set(request.headers.get("x-transduce-session"))
+        await (self._refusal(request) or self._app)(scope, receive, sending)
 
     def _refusal(self, request: Request) -> Response | None:
         """Return the answer to a request that must not go through; None if it may."""
@@ -192,12 +205,32 @@ class Server:
 
     def __init__(self, session: Session | None) -> None:
         self.session = session
+        self.table: str | None = None  # whose session this is, where a page has several tables
+        self.key = ""  # by which a page knows its session again
         self.lock = threading.RLock()
+
+    def begin(self, session: Session, table: str) -> None:
+        """Answer for a session from now on."""
+        self.session = session
+        self.table = table
+        self.key = secrets.token_urlsafe(8)
+
+    def end(self) -> None:
+        """Close the session, if there is one."""
+        with self.lock:
+            if self.session is not None:
+                self.session.close()
+            self.session = None
+            self.table = None
 
     @property
     def _session(self) -> Session:
         if self.session is None:
             raise EndedError("Labelling has ended: go back to the table.")
+        if self.key and SESSION.get() not in (None, self.key):
+            raise EndedError(
+                "Labelling goes on in another tab, so it has ended here: go back to the table."
+            )
         return self.session
 
     def routes(self, page: str = "/", home: str | None = None) -> list[Route]:
@@ -212,7 +245,9 @@ class Server:
             return _static("index.html")
 
         reading: dict[str, Callable[[Request], Json]] = {
-            "about": lambda request: views.about(self._session) | {"home": home},
+            "about": lambda request: (
+                views.about(self._session) | {"home": home, "session": self.key}
+            ),
             "view": lambda request: views.view(self._session),
             "preparing": lambda request: views.preparing(self._session),
             "history": self._history,
@@ -334,6 +369,28 @@ class Server:
         return {"files": written, "folder": str(exported.labelled.parent.resolve()), **reply}
 
 
+class Memory:
+    """What was made of a few tables, the last version of each."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._kept: dict[Path, tuple[object, Any]] = {}
+
+    def recall(self, path: Path, key: object, make: Callable[[], Any]) -> Any:
+        """Return what was made of a table, made anew if its key is another one."""
+        kept = self._kept.pop(path, None)
+        if kept is None or kept[0] != key:
+            kept = (key, make())
+        self._kept[path] = kept  # as the one that was asked for last
+        while len(self._kept) > self._most:
+            del self._kept[next(iter(self._kept))]
+        return kept[1]
+
+    def forget(self) -> None:
+        """Forget all of it."""
+        self._kept = {}
+
+
 class OpenServer:
     """Answers the requests of the page for the whole job.
 
@@ -344,9 +401,9 @@ class OpenServer:
         self.workspace = workspace
         self.label = Server(None)
         self._runs: dict[str, Run] = {}
-        self._previews: dict[Any, Preview] = {}
-        self._tables: dict[Any, Table | Glance] = {}
-        self._answers: dict[Any, AnswerRows] = {}
+        self._previews = Memory(MOST_TABLES)
+        self._tables = Memory(MOST_TABLES)
+        self._answers = Memory(MOST_ANSWERS)
         self._lock = threading.RLock()
 
     def routes(self) -> list[Route]:
@@ -432,18 +489,19 @@ class OpenServer:
                 own_choices = (choices.target, choices.labels)
             else:
                 own_choices = None
-            key = (path, path.stat().st_mtime_ns, choices.sheet, choices.layout)
-            if key not in self._tables:
+            key = (path.stat().st_mtime_ns, choices.sheet, choices.layout)
+
+            def read() -> Table | Glance:
                 if is_too_large(path):
-                    self._tables = {key: glance(path, GLANCED_ROWS)}
-                else:
-                    read = tables.read(path, sheet=choices.sheet, layout=choices.layout)
-                    self._tables = {key: read}
+                    return glance(path, GLANCED_ROWS)
+                return tables.read(path, sheet=choices.sheet, layout=choices.layout)
+
+            table = self._tables.recall(path, key, read)
             of_choices = (key, choices.added, own_choices, repr(choices.corrected))
-            if of_choices not in self._previews:
-                preview = Preview(path, choices, self._given(), self._tables[key])
-                self._previews = {of_choices: preview}
-            return self._previews[of_choices]
+            preview: Preview = self._previews.recall(
+                path, of_choices, lambda: Preview(path, choices, self._given(), table)
+            )
+            return preview
 
     def head(self) -> JsonObject:
         """Return the first rows of the open table as they are written, while it is being read."""
@@ -487,7 +545,7 @@ class OpenServer:
         what, name = (_read(body, word, "a short text") for word in ("what", "name"))
         with self._lock:
             self._runs.pop(self.workspace.path.name, None)
-            self._answers = {}
+            self._answers.forget()
             self.workspace.delete(what, name)
 
     def _given(self) -> GivenLabels | None:
@@ -504,14 +562,7 @@ class OpenServer:
     @property
     def answers(self) -> AnswerRows:
         """The answers of the last fill."""
-        folder = self.workspace.computed / RESULT
-        with self._lock:
-            if not (folder / "brief.json").exists():
-                raise ValueError("Nothing was filled yet.")
-            key = (folder, (folder / "brief.json").stat().st_mtime_ns, id(self.preview))
-            if key not in self._answers:
-                self._answers = {key: AnswerRows(folder, self.preview)}
-            return self._answers[key]
+        return self._answers_in(self.workspace.computed / RESULT, "Nothing was filled yet.")
 
     def answers_of(self, request: Request) -> AnswerRows:
         """Return the answers that a request is about: of the first column, or of one filled along.
@@ -522,13 +573,19 @@ class OpenServer:
         if place <= 0:
             return self.answers
         folder = self.workspace.computed / RESULT / beside_folder(place)
+        return self._answers_in(folder, "This column was not filled along.")
+
+    def _answers_in(self, folder: Path, refusal: str) -> AnswerRows:
+        """Return the answers in a folder; a ValueError if there are none."""
         with self._lock:
             if not (folder / "brief.json").exists():
-                raise ValueError("This column was not filled along.")
-            key = (folder, (folder / "brief.json").stat().st_mtime_ns, id(self.preview))
-            if key not in self._answers:
-                self._answers[key] = AnswerRows(folder, self.preview)
-            return self._answers[key]
+                raise ValueError(refusal)
+            preview = self.preview
+            key = ((folder / "brief.json").stat().st_mtime_ns, id(preview))
+            answers: AnswerRows = self._answers.recall(
+                folder, key, lambda: AnswerRows(folder, preview)
+            )
+            return answers
 
     def _row_of_answers(self, request: Request) -> Json:
         """Return one row with its cells, its answer, and the known rows most like it."""
@@ -682,7 +739,7 @@ class OpenServer:
         if choices.target is None:
             raise ValueError("Choose the column to fill first.")
         with self.label.lock:
-            self._end_labelling()
+            self.label.end()  # also of another table: one is labelled at a time
             gone = {*choices.ignore, choices.id, choices.target, f"{choices.target}_random"}
             gone.add(choices.added)
             show = [name for name in self.preview.shown.show if name not in gone][:MOST_SHOWN]
@@ -704,7 +761,7 @@ class OpenServer:
                 predictions=checked,
                 settings=settings,
             )
-            self.label.session = session
+            self.label.begin(session, path.name)
             if mode is not None:
                 session.propose(mode)
 
@@ -755,10 +812,15 @@ class OpenServer:
         return []
 
     def _end_labelling(self) -> None:
+        """End the session of the open table; another tab may label another one."""
         with self.label.lock:
-            if self.label.session is not None:
-                self.label.session.close()
-            self.label.session = None
+            if self._labels_here:
+                self.label.end()
+
+    @property
+    def _labels_here(self) -> bool:
+        """Whether there is a session, of the open table."""
+        return self.label.session is not None and self.label.table == self.workspace.name
 
     def _list(self, body: Body) -> None:
         """Write a list of rows to take away: drawn at random, or those that would help most."""
@@ -827,7 +889,7 @@ class OpenServer:
         returned = tables.read(file).frame
         original = self.preview.original
         with self.label.lock:
-            if self.label.session is None:
+            if not self._labels_here:
                 self._open_labelling(classes=[], mode=None)
             session = self.label.session
             assert session is not None
@@ -897,7 +959,7 @@ class OpenServer:
 
         with self.label.lock:
             session = self.label.session
-            if session is None:  # another tab was quicker
+            if session is None or not self._labels_here:  # another tab was quicker
                 return
             labels, drawn = export.labels_to_fill(session)
             needed = session.state.block_size(session.settings.confidence)

@@ -11,6 +11,7 @@ import os
 import threading
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractContextManager, suppress
+from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,9 @@ PICTURES = "pictures.csv"  # a table of the pictures in the folder
 EXAMPLE = "example-houses.csv"  # a table to try the page on
 MOST_COUNTED = 2000  # pictures that are counted again and again while the tables are shown
 MOST_PICTURES = 1_000_000
+# The table that a request is about: a tab names its own, and no table by an empty name. Who names
+# nothing, such as a tab that was just opened, is at the table that was opened last.
+TABLE: ContextVar[str | None] = ContextVar("table", default=None)
 CARDS = all_cards()  # how the labels came about, in the order of the page
 PICKED = ("value", "columns")  # what may have played a part where a person picked the rows
 # What the page calls the options that it has a place for.
@@ -329,11 +333,11 @@ def _free_name(path: Path, ending: str = "") -> Path:
 
 
 class Workspace:
-    """A folder of tables, one of which is open."""
+    """A folder of tables, one of which is open in each tab of the browser."""
 
     def __init__(self, folder: str | Path = ".", table: str | None = None) -> None:
         self.folder = Path(folder).resolve()
-        self.name: str | None = None  # of the open table
+        self._last: str | None = None  # the table that was opened last
         self.notes: list[str] = []
         self._lock = threading.RLock()
         begun = [path for path in self.folder.glob(f"?*{ENDING}") if path.is_file()]
@@ -347,6 +351,24 @@ class Workspace:
                     table = None
         if table is not None:
             self.open(table)
+
+    @property
+    def name(self) -> str | None:
+        """The open table; of a request, the one that its tab has open."""
+        asked = TABLE.get()
+        if asked is None:
+            return self._last
+        try:
+            self.path_of(asked)
+        except (ValueError, OSError):  # it is not there any more, or no table is open
+            return None
+        return asked
+
+    @name.setter
+    def name(self, name: str | None) -> None:
+        self._last = name
+        if TABLE.get() is not None:
+            TABLE.set(name or "")
 
     # ---------------------------------------------------------------------------------- the folder
 

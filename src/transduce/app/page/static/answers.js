@@ -1,6 +1,6 @@
 // The third step: a fill that runs, then its answers: cards, rows, a map, how good they are, and what to do next.
 
-import { read } from "/page/api.js";
+import { ofTable, read } from "/page/api.js";
 import { $, colour, drawing, fill, make, toast } from "/page/dom.js";
 import { count, number, percent, rough, seconds, text, typed, words } from "/page/locale.js";
 import { oneTable } from "/page/coverage.js";
@@ -74,6 +74,7 @@ export async function drawAnswers(page) {
   if (state.filled === null) {
     shown = brief = null;
     $("answers").hidden = true;
+    $("answers-title").textContent = `Answers for “${state.choices.target}”`;
   } else if (key !== shown) {
     shown = key;
     try {
@@ -194,9 +195,9 @@ function drawDownloads() {
   const copy = make("button", { type: "button", class: "plain", text: "Copy", onclick: async () => { await navigator.clipboard.writeText(brief.again); toast("Copied.", "note", 2); } });
   const { parts } = brief;
   const where = parts ? [make("li", { text: `The filled table is in the folder “${parts.folder}” beside it, in ${parts.n_parts === 1 ? "one file" : `${count(parts.n_parts)} files`}.` })] : [];
-  fill($("downloads"), ...where, ...[...(parts ? [] : [["filled", "The filled table"]]), ["report", "The report, to share"], ["numbers", "All numbers, as JSON"]].map(([name, words]) => make("li", {}, make("a", { href: `/open/file/${name}?of=${asked.of}`, download: "", text: words }))),
+  fill($("downloads"), ...where, ...[...(parts ? [] : [["filled", "The filled table"]]), ["report", "The report, to share"], ["numbers", "All numbers, as JSON"]].map(([name, words]) => make("li", {}, make("a", { href: ofTable(`/open/file/${name}?of=${asked.of}`), download: "", text: words }))),
     make("li", {}, make("details", {}, make("summary", { text: "What the new columns mean" }), make("dl", { class: "fine" }, ...Object.entries(COLUMNS[brief.task]).flatMap(([name, words]) => [make("dt", { text: `${brief.target}_${name}` }), make("dd", { text: words })])))),
-    make("li", {}, make("a", { href: `/open/file/show?of=${asked.of}`, target: "_blank", rel: "noopener", text: "Read the report now" })),
+    make("li", {}, make("a", { href: ofTable(`/open/file/show?of=${asked.of}`), target: "_blank", rel: "noopener", text: "Read the report now" })),
     make("li", { class: "again" }, make("span", { class: "fine", text: "The command that repeats it" }), make("code", { text: brief.again }), copy));
 }
 
@@ -283,7 +284,7 @@ function showRows(page, found) {
   $("later").disabled = found.start + found.rows.length >= found.total;
   if ($("trust-said")) {
     $("trust-said").textContent = trustSaid(found.trusted, found.other);
-    $("trust-file").href = `/open/file/trusted?${new URLSearchParams({ of: asked.of, trust: asked.trust, tolerance: asked.tolerance, relative: asked.relative })}`;
+    $("trust-file").href = ofTable(`/open/file/trusted?${new URLSearchParams({ of: asked.of, trust: asked.trust, tolerance: asked.tolerance, relative: asked.relative })}`);
     $("trust-file").hidden = !found.trusted;
   }
   document.body.dataset.rows = latest;

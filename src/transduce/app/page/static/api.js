@@ -4,10 +4,33 @@ export class Refused extends Error {}
 export class Gone extends Error {}
 export class Stale extends Error {}
 
-async function ask(path, options) {
+// Each tab has its own table, which it remembers when it is loaded again; "" is none, null the one opened last.
+const KEY = "transduce:table";
+let session = null; // of the labelling page
+
+export const tab = {
+  get table() { return sessionStorage.getItem(KEY); },
+  set table(name) { sessionStorage.setItem(KEY, name ?? ""); },
+};
+
+export function beginSession(key) {
+  session = key || null;
+}
+
+// The address of something of this tab's table, for links and pictures.
+export function ofTable(path) {
+  return tab.table === null ? path : `${path}${path.includes("?") ? "&" : "?"}table=${encodeURIComponent(tab.table)}`;
+}
+
+function headers() {
+  const named = tab.table === null ? {} : { "x-transduce-table": encodeURIComponent(tab.table) };
+  return session === null ? named : { ...named, "x-transduce-session": session };
+}
+
+async function ask(path, options = {}) {
   let response;
   try {
-    response = await fetch(path, { credentials: "same-origin", ...options });
+    response = await fetch(path, { credentials: "same-origin", ...options, headers: { ...headers(), ...options.headers } });
   } catch {
     throw new Gone("The program has ended. Nothing is lost: start the same command again, and open the new address.");
   }

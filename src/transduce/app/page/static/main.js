@@ -1,6 +1,6 @@
 // The page: one model, drawn again after every decision. All decisions are made by the server's session.
 
-import { Gone, post, read, send, Stale } from "/page/api.js";
+import { beginSession, Gone, post, read, send, Stale } from "/page/api.js";
 import { showCard } from "/page/card.js";
 import { showCertificates } from "/page/certificate.js";
 import { beginDialogs, beginSearch, closeDialogs, openExport, openHistory } from "/page/dialogs.js";
@@ -370,7 +370,9 @@ async function leave(home) {
 async function begin() {
   model.showAnswer = localStorage.getItem("transduce-label:show-answer") === "true";
   theme(localStorage.getItem("transduce-label:theme") ?? "auto");
-  const [about, view] = [await read("/api/about"), await read("/api/view")];
+  const about = await read("/api/about");
+  beginSession(about.session);
+  const view = await read("/api/view");
   Object.assign(model, { about, view, task: about.task, classes: view.classes });
   const image = view.proposal?.cells.findIndex(({ kind }) => kind === "image") ?? -1;
   model.imageColumn = image >= 0 && !view.proposal.cells.some(({ kind }) => kind === "text") ? image : null;

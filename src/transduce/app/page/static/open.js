@@ -1,6 +1,6 @@
 // The page for the whole job: one state, kept by the server, drawn by the step that is shown.
 
-import { Gone, post, read, Stale } from "/page/api.js";
+import { Gone, post, read, Stale, tab } from "/page/api.js";
 import { answersBegin, drawAnswers } from "/page/answers.js";
 import { $, clearGone, clearToasts, notes, toast } from "/page/dom.js";
 import { drawTable, drawTables, tableBegin } from "/page/table.js";
@@ -47,16 +47,23 @@ function draw() {
 function show(state) {
   const before = page.state;
   page.state = state;
+  tab.table = state.table;
   if (lost) clearGone();
   lost = false;
   if (JSON.stringify(state) === JSON.stringify(before)) return; // what is drawn again can be lost from under the mouse
   if (state.table !== before?.table) {
-    page.step = state.choices?.step ?? "table";
+    page.step = stepOf(state);
     notes(state.notes ?? []);
     if (before) clearToasts(); // they were about another table
     remember();
   }
   draw();
+}
+
+// The step at which a table was left; one that was filled under another name has no answers yet.
+function stepOf({ choices, filled, run }) {
+  const left = choices?.step ?? "table";
+  return left === "answers" && filled === null && run.state === "none" ? "labels" : left;
 }
 
 const here = () => ({ table: page.state.table, step: page.step });
@@ -138,9 +145,10 @@ async function look() {
     const found = await read("/open/state");
     if (began !== turns || acting) return;
     turns += 1;
-    const other = page.state && (found.table !== page.state.table || found.revision > page.state.revision);
+    const before = page.state;
+    const other = before && (found.table !== page.state.table || found.revision > page.state.revision);
     show(found);
-    if (other) toast("Another tab has changed this; here it is.", "note", 5);
+    if (other) toast(found.table === null ? `“${before.table}” is not in the folder any more.` : "Another tab has changed this; here it is.", "note", 5);
   } catch (error) {
     failed(error);
   }

@@ -1,6 +1,6 @@
 // The first step: which table, how each of its columns was read, and which one is to be filled.
 
-import { read, upload } from "/page/api.js";
+import { ofTable, read, upload } from "/page/api.js";
 import { $, drawing, fill, make, toast } from "/page/dom.js";
 import { drawKept } from "/page/kept.js";
 import { openLayout } from "/page/layout.js";
@@ -336,7 +336,7 @@ function histogram({ shape }) {
 export function showCell([of, value, column], row) {
   if (of === "missing") return make("span", { class: "empty", text: "empty" });
   if (of === "image") {
-    const image = make("img", { src: `/open/picture/${row}/${column}`, alt: value, loading: "lazy", width: 44, height: 44 });
+    const image = make("img", { src: ofTable(`/open/picture/${row}/${column}`), alt: value, loading: "lazy", width: 44, height: 44 });
     image.addEventListener("error", () => image.replaceWith(make("span", { text: value })));
     return image;
   }

@@ -1,6 +1,6 @@
 // A list of rows to take away, and what comes back in it: odd values are shown before anything is taken.
 
-import { post, upload } from "/page/api.js";
+import { ofTable, post, upload } from "/page/api.js";
 import { $, fill, make, toast } from "/page/dom.js";
 import { count, words } from "/page/locale.js";
 
@@ -27,7 +27,7 @@ async function takeAway(page, kind, number) {
   }
   page.say("Making the list");
   document.body.classList.add("waiting");
-  if (await page.act("list", { kind, number })) make("a", { href: "/open/file/list", download: "" }).click();
+  if (await page.act("list", { kind, number })) make("a", { href: ofTable("/open/file/list"), download: "" }).click();
   document.body.classList.remove("waiting");
 }
 
