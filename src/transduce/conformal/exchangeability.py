@@ -556,7 +556,7 @@ def table_features(X: Rows, rows: Rows) -> tuple[Array, list[str]]:
         names = [f"column {j}" for j in range(array.shape[1])]
         if array.dtype.kind == "f" and np.isfinite(array).all():  # numbers, as most arrays are
             return _varying(array.astype(float, copy=False), names)
-        columns = [(name, pd.Series(array[:, j]).infer_objects()) for j, name in enumerate(names)]
+        columns = [(name, _column_of(array[:, j])) for j, name in enumerate(names)]
     parts: list[tuple[str, Array]] = []
     for name, column in columns:
         parts += _numbers(name, column)
@@ -564,6 +564,15 @@ def table_features(X: Rows, rows: Rows) -> tuple[Array, list[str]]:
     if parts:
         matrix = np.column_stack([values for _, values in parts])
     return _varying(matrix, [name for name, _ in parts])
+
+
+def _column_of(cells: AnyArray) -> pd.Series:
+    """Return cells (n,) as a column of the type that all of them have."""
+    column = pd.Series(cells)
+    try:
+        return column.infer_objects()
+    except OverflowError:  # of pandas 2, for a whole number beyond double precision
+        return column
 
 
 def _numbers(name: str, column: pd.Series) -> list[tuple[str, Array]]:

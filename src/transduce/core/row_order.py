@@ -117,7 +117,10 @@ def _as_numbers(X: Rows) -> Array:
             cells = cells.reshape(len(cells), cells[:1].size)
         if cells.dtype.kind in "biuf":
             return _without_gaps(cells)
-        X = pd.DataFrame(cells)
+        try:
+            X = pd.DataFrame(cells)
+        except OverflowError:  # of pandas 2, for a whole number beyond double precision
+            X = pd.DataFrame(cells, dtype=object)
     columns = [_numbers_of(X.iloc[:, j]) for j in range(X.shape[1])]
     return np.column_stack([np.empty((len(X), 0)), *columns])
 

@@ -285,7 +285,7 @@ def test_files_are_replaced_by_force_only(tmp_path):
         ("a.csv", b"\xef\xbb\xbf", "is empty"),
         ("a.csv", b"\x89PNG\r\n\x1a\n\x00\x00", "is a picture, not a table"),
         ("a.csv", b"a,b\n1,2,3\n", "has 3 fields in record 2 but 2 in its header"),
-        ("a.csv", b"a,a\n1,2\n", "has two columns called 'a'"),
+        ("a.csv", b"a,a,a (1)\n1,2,3\n", "has two columns called 'a'"),
         ("a.jsonl", b"{1}\n", "is not JSON in line 1"),
         ("a.jsonl", b"[1]\n", "has no object"),
         ("a.parquet", b"PAR1 and nothing", "is not a Parquet file"),

@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 from transduce.app.tables import files
+from transduce.app.tables.columns import check_columns
 from transduce.app.tables.files import write
 from transduce.app.tables.layout import LayoutRequest, find_layout
 from transduce.core.words import OptionError
@@ -146,6 +147,51 @@ def test_new_columns_join_and_all_else_stays(tmp_path, name, kind):
         after = (tmp_path / "b.csv").read_text(encoding="utf-8").splitlines()
         assert len(before) == len(after)
         assert all(new.startswith(old) for old, new in zip(before, after, strict=True))
+
+
+@pytest.mark.parametrize("kind", ["xlsx", "comma", "semicolon"])
+def test_columns_of_one_name_are_numbered(tmp_path, kind):
+    path = tmp_path / ("a.xlsx" if kind == "xlsx" else "a.csv")
+    write_sheet(path, [["id", "sex", "LDL", "LDL"], *DATA], kind)
+    table = files.read(path)
+    assert table.frame.columns.tolist() == ["id", "sex", "LDL (1)", "LDL (2)"]
+    assert any("2 columns are called 'LDL'" in note for note in table.notes)
+    with pytest.raises(ValueError, match="Several columns of the table are called 'LDL'"):
+        check_columns(table.frame, ["LDL"])
+    write(tmp_path / f"b{path.suffix}", table, pd.DataFrame({"new": np.arange(5.0)}))
+    again = files.read(tmp_path / f"b{path.suffix}").frame
+    assert again.columns.tolist() == ["id", "sex", "LDL (1)", "LDL (2)", "new"]
+
+
+@pytest.mark.parametrize("kind", ["xlsx", "comma", "semicolon"])
+def test_a_legend_beside_the_table_is_no_column(tmp_path, kind):
+    beside = [[None] * 3, [None, "m", "male"], [None, "f", "female"], *[[None] * 3] * 3]
+    rows = [[*row, *other] for row, other in zip([NAMES, *DATA], beside, strict=True)]
+    path = tmp_path / ("a.xlsx" if kind == "xlsx" else "a.csv")
+    write_sheet(path, rows, kind)
+    table = files.read(path)
+    assert table.frame.columns.tolist() == NAMES
+    assert any("beside the table, with cells from row 2 on" in note for note in table.notes)
+    write(tmp_path / f"b{path.suffix}", table, pd.DataFrame({"new": np.arange(5.0)}))
+    again = files.read(tmp_path / f"b{path.suffix}").frame
+    assert again["new"].tolist() == [0.0, 1.0, 2.0, 3.0, 4.0]
+
+
+def test_other_sheets_with_tables_are_named(tmp_path):
+    book = openpyxl.Workbook()
+    for row in [NAMES, *DATA]:
+        book.worksheets[0].append(row)
+    other = book.create_sheet("2022")
+    for row in [NAMES, *DATA]:
+        other.append(row)
+    other["C4"].value = "#N/A"
+    book.save(tmp_path / "a.xlsx")
+    first = files.read(tmp_path / "a.xlsx")
+    assert any("1 other sheet holds a table too" in note for note in first.notes)
+    second = files.read(tmp_path / "a.xlsx", sheet="2022")
+    assert not second.notes
+    assert second.frame["LDL"].isna().tolist() == [False, False, True, False, False]
+    pd.testing.assert_frame_equal(second.frame, first.frame)
 
 
 ROWS = [["a", "b"], ["x", "y"], [1, 2], [3, 4], [5, 6], ["Total", 12]]

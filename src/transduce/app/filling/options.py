@@ -30,7 +30,15 @@ from transduce.conformal.designs.words import Flag
 from transduce.core import checks
 from transduce.core.records import changed_fields, default_fields
 from transduce.core.types import ColumnName, JsonObject, Labels, OptionValues, Rows, Task
-from transduce.core.words import GUARANTEES, TASKS, OptionError, as_csv, flag, option
+from transduce.core.words import (
+    GUARANTEES,
+    TASKS,
+    OptionError,
+    as_csv,
+    flag,
+    on_command_line,
+    option,
+)
 from transduce.model_selection.methods import METHODS
 
 if TYPE_CHECKING:
@@ -218,6 +226,8 @@ def read_views(views: Any) -> list[list[Any]]:
 def read_same(groups: object) -> list[list[str]]:
     """Return column, name and spellings of each group; one may be a text with commas, as in CSV."""
     words = "same is a list of a column, a name and spellings, such as [['sex', 'male', 'm']]"
+    if on_command_line():
+        words = "--same takes a column, a name and spellings, such as --same sex,male,m"
     if isinstance(groups, str) or not isinstance(groups, list | tuple):
         raise ValueError(f"{words}; got {groups!r}.")
     read = []

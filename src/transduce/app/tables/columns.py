@@ -441,7 +441,9 @@ def _note_on_classes(name: ColumnName, target: Target, *, as_numbers: bool) -> s
     counts = Counter(target.known.tolist())
     listed = counted(len(counts), "different one")
     if len(counts) <= MOST_LISTED:
-        listed = ", ".join(f"{quoted(label, 30)} {n:,} times" for label, n in counts.most_common())
+        listed = ", ".join(
+            f"{quoted(label, 30)} {counted(n, 'time')}" for label, n in counts.most_common()
+        )
     read = f"{name!r} was read as classes ({listed})"
     units = numbers.several_units(counts)
     if units:
@@ -1249,6 +1251,11 @@ def check_columns(frame: pd.DataFrame, wanted: list[ColumnName]) -> None:
     for name in wanted:
         if name not in frame.columns:
             refuse_objects(frame.columns, [name])
+            if f"{name} (2)" in frame.columns:
+                raise ValueError(
+                    f"Several columns of the table are called {name!r}: from left to right they "
+                    f"are {f'{name} (1)'!r}, {f'{name} (2)'!r} and so on; name the one you mean."
+                )
             raise ValueError(f"The table has no column {name!r}. {_hint_at_columns(frame, name)}")
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -20,7 +21,6 @@ import numpy as np
 
 from transduce.app.tables.decimal_signs import sign_of_column, sign_of_table
 from transduce.app.tables.numbers import HOLES, NEARLY, number_of
-from transduce.core.checks import check_choice
 from transduce.core.types import AnyArray, Array
 from transduce.core.words import OptionError, counted, listed_numbers, option, quoted
 
@@ -86,8 +86,8 @@ class LayoutRequest:
         decimal: str | None = None,
     ) -> LayoutRequest:
         """Return what options say; an OptionError in words if they contradict each other."""
-        if decimal is not None:
-            check_choice("decimal", decimal, SIGNS)
+        if decimal is not None and decimal not in SIGNS:
+            raise OptionError(f"{option('decimal')} is point or comma; got {decimal!r}.")
         if header is not None and skip is not None:
             raise OptionError(
                 f"{option('header')} and {option('skip')} say the same: leave one of them out."
@@ -201,6 +201,7 @@ def find_layout(
         were = "was" if n_blank == 1 else "were"
         notes.append(f"{counted(n_blank, 'blank row')} between others {were} left out.")
     columns = _find_columns(rows, header.rows, data)
+    columns = _without_cells_beside(rows, header.rows, data, columns, notes)
     names = _make_names(rows, header, columns, merged, notes)
     names_at = -1 if header.names is None else header.names
     return Layout(header.rows, names_at, data, columns, names, notes)
@@ -581,7 +582,33 @@ def _make_names(
     if unnamed:
         listed = ", ".join(repr(names[place]) for place in unnamed[:5])
         notes.append(f"{counted(len(unnamed), 'column')} without a name: called {listed}.")
-    return names
+    return _with_numbers(names, notes)
+
+
+def _with_numbers(names: list[str], notes: list[str]) -> list[str]:
+    """Return names of which those that occur several times have numbers, from left to right."""
+    counts = Counter(names)
+    repeated = [name for name, count in counts.items() if count > 1]
+    if not repeated:
+        return names
+    numbered = []
+    n_seen: Counter[str] = Counter()
+    for name in names:
+        n_seen[name] += 1
+        if counts[name] > 1:
+            numbered.append(f"{name} ({n_seen[name]})")
+        else:
+            numbered.append(name)
+    if len(set(numbered)) < len(names):  # which is refused
+        return names
+    for name in repeated:
+        names_read = [f"{name} ({number})" for number in range(1, counts[name] + 1)]
+        joint = " and " if counts[name] == 2 else " to "
+        notes.append(
+            f"{counts[name]} columns are called {name!r}: they were read as {names_read[0]!r}"
+            f"{joint}{names_read[-1]!r}, from left to right."
+        )
+    return numbered
 
 
 def _grouped_names(
@@ -954,6 +981,39 @@ def _find_columns(rows: Rows, header: tuple[int, ...], data: list[int]) -> list[
         if column not in used and any(_has_cell(rows[row], column) for row in data):
             used.add(column)
     return sorted(used)
+
+
+def _without_cells_beside(
+    rows: Rows, header: tuple[int, ...], data: list[int], columns: list[int], notes: list[str]
+) -> list[int]:
+    """Return the columns without those of a legend or a remark beside the table.
+
+    They have no name, an empty column separates them from those that have, and most of their cells
+    are empty.
+    """
+    named = set[int]()
+    for row in header:
+        named.update(filled_places(rows[row]))
+    blocks: list[list[int]] = []
+    for column in columns:
+        if blocks and blocks[-1][-1] == column - 1:
+            blocks[-1].append(column)
+        else:
+            blocks.append([column])
+    kept: list[int] = []
+    for block in blocks:
+        n_cells = max(sum(_has_cell(rows[row], column) for row in data) for column in block)
+        if named and not named.intersection(block) and 2 * n_cells < len(data):
+            first = data[0]
+            while not any(_has_cell(rows[first], column) for column in block):
+                first += 1
+            notes.append(
+                f"{counted(len(block), 'column')} without a name beside the table, with cells from "
+                f"row {first + 1} on, left out: give each a name if it belongs to the table."
+            )
+        else:
+            kept += block
+    return kept
 
 
 def _has_cell(row: Sequence[Cell], column: int) -> bool:

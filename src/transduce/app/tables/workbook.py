@@ -39,6 +39,7 @@ MOST_ROWS = 1_048_576
 MOST_COLUMNS = 16_384
 LONGEST_TEXT = 32_767
 _LONGEST_INTEGER = 2**53  # up to which a sheet, whose numbers are floats, has all digits
+NOT_AVAILABLE = "#N/A"  # the error of spreadsheets that stands for a missing value
 LONGEST_COVER = 15  # rows of names beside values that no table has
 _FIRST_YEAR = 1900  # a sheet has no earlier dates
 _CONTROL_SIGNS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")  # which a sheet cannot hold
@@ -272,12 +273,18 @@ def choose_sheet(
             if not filled:
                 raise ValueError(f"has no table in its sheet {titles[0]!r}")
             return filled[0], ""
-        chosen = with_table[0]
-        if chosen == titles[0]:
-            return chosen, ""
-        if titles[0] in hidden:
-            return chosen, f"The table is in sheet {chosen!r}; {titles[0]!r} is hidden."
-        return chosen, f"The table is in sheet {chosen!r}; {titles[0]!r} holds none."
+        chosen, *others = with_table
+        note = ""
+        if chosen != titles[0]:
+            why = "is hidden" if titles[0] in hidden else "holds none"
+            note = f"The table is in sheet {chosen!r}; {titles[0]!r} {why}."
+        elif others:
+            count = counted(len(others), "other sheet holds a table", "other sheets hold tables")
+            note = (
+                f"The table is in sheet {chosen!r}, the first; {count} too: "
+                f"{option('sheet', others[0])} takes {others[0]!r}."
+            )
+        return chosen, note
     by_number = {str(number): title for number, title in enumerate(titles, start=1)}
     title = wanted if wanted in titles else by_number.get(wanted)
     if title is None:
@@ -301,10 +308,17 @@ def _is_cover(rows: list[list[Any]]) -> bool:
     return is_narrow and len(filled) <= LONGEST_COVER
 
 
+def _value_at(row: list[Any], column: int) -> Any:
+    """Return the cell of a row, None where it is empty or says that no value is available."""
+    if column >= len(row) or row[column] == NOT_AVAILABLE:
+        return None
+    return row[column]
+
+
 def frame_of_rows(rows: list[list[Any]], layout: Layout) -> pd.DataFrame:
     """Return the cells of a table as a frame."""
     cells = [
-        [row[column] if column < len(row) else None for column in layout.columns]
+        [_value_at(row, column) for column in layout.columns]
         for row in (rows[place] for place in layout.rows)
     ]
     return pd.DataFrame(cells, columns=layout.names, dtype=object).infer_objects()
