@@ -204,9 +204,8 @@ ONE_THREAD_ROWS = 5000  # rows of a table on which every method is fitted in sec
 
 @lru_cache(maxsize=1)
 def _thread_pools(n_modules: int) -> ThreadpoolController:
-    return (
-        ThreadpoolController()
-    )  # looking for libraries takes 50 ms; a new one comes with new modules
+    # Looking for libraries takes 50 ms; a new one comes with new modules.
+    return ThreadpoolController()
 
 
 # numpy and scipy bring a BLAS each. Their idle threads spin, so that small products of one wait for

@@ -113,9 +113,8 @@ class Limits:
     """
 
     number: int = 0  # labels that are limits
-    below: float = (
-        -math.inf
-    )  # the largest limit from below: values up to it may be any smaller ones
+    # The largest limit from below: values up to it may be any smaller ones.
+    below: float = -math.inf
     above: float = math.inf  # the smallest limit from above
     differ: bool = False  # whether labels have several limits on one side
     named: bool = False  # whether the user has named the outermost limits

@@ -133,9 +133,8 @@ def label_array(y: Labels, *, columns: bool = False) -> AnyArray:
             "the answer is wanted."
         ) from error
     if array.dtype.kind == "f" and _is_not_float(y):
-        array = np.array(
-            list(y), dtype=object
-        )  # integers and categories with gaps stay what they are
+        # Integers and categories with gaps stay what they are.
+        array = np.array(list(y), dtype=object)
     if array.dtype.kind not in "biufc":
         # Not by way of the text array: there a NaN among texts has become the text "nan".
         if isinstance(y, list | tuple):

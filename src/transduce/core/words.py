@@ -68,9 +68,8 @@ def in_shell(name: str, value: object) -> str:
     if value is None or value is True:
         return flag(name)
     text = shlex.quote(str(value))
-    text = (
-        f"'{text}'" if text.endswith((".", ",", ":")) else text
-    )  # apart from the sentence around it
+    # Apart from the sentence around it.
+    text = f"'{text}'" if text.endswith((".", ",", ":")) else text
     if text.startswith("-"):
         return f"{flag(name)}={text}"
     return f"{flag(name)} {text}"

@@ -184,9 +184,8 @@ def compare_again(X: DeviceArray, offsets: DeviceArray, nearest: DeviceArray, k:
     scores = torch.empty((n, k), dtype=X.dtype, device=X.device)
     size = max(1, 2**28 // (n_found * X.shape[1]))
     for start in range(0, n, size):
-        rows, _ = nearest[start : start + size].sort(
-            dim=1
-        )  # of equal scores the first row is first
+        # Of equal scores the first row is first.
+        rows, _ = nearest[start : start + size].sort(dim=1)
         own_rows = torch.arange(start, start + len(rows), device=X.device)
         exact = torch.bmm(X[rows], X[own_rows][:, :, None])[:, :, 0]
         if offsets is not None:

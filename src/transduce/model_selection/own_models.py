@@ -25,10 +25,11 @@ from transduce.core.words import OptionError, in_a_sentence, on_command_line, op
 from transduce.model_selection.estimator_kinds import check_predicts, is_transducer, last_step
 from transduce.model_selection.methods import CLASSES, NUMBERS, Case
 
+# A file that a stranger wrote may name estimators of these packages, and of no others.
 SAFE = (
     "sklearn.",
     "transduce.methods.",
-)  # of which an estimator may be made from a file of a stranger
+)
 AT_FILES = ("memory", "input")  # settings by which an estimator reads files besides its rows
 
 

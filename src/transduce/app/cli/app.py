@@ -841,9 +841,8 @@ def main() -> None:
     A request to end it ends it as Ctrl+C does, so that nothing half written is left.
     """
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    gc.set_threshold(
-        50_000
-    )  # looking for garbage among two thousand modules took an eighth of their import
+    # Looking for garbage among two thousand modules took an eighth of their import.
+    gc.set_threshold(50_000)
     try:
         app(prog_name="transduce")
     finally:  # all is written, and the exit code says so, whatever comes while the program ends

@@ -30,7 +30,7 @@ from transduce.app.filling.engine import fill_targets
 from transduce.app.filling.folder import fill_folder_and_finish
 from transduce.app.filling.manifest import is_own_report
 from transduce.app.filling.options import OF_ALL_ROWS, OWN_COLUMNS, Options
-from transduce.app.filling.sources import Runner
+from transduce.app.filling.runners import Runner
 from transduce.app.tables import files as tables
 from transduce.app.tables.files import check_fits, out_kind, write
 from transduce.app.tables.formats import Table

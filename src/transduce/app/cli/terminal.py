@@ -127,9 +127,8 @@ def refusals() -> Iterator[None]:
     except KeyboardInterrupt:
         _refuse("Interrupted. No file is half written.", INTERRUPTED)
     except BrokenPipeError:
-        os.dup2(
-            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
-        )  # so that closing it raises nothing
+        # So that closing it raises nothing.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(BAD_DATA) from None
     except (FileExistsError, OptionError) as error:
         _refuse(str(error), BAD_USAGE)

@@ -33,6 +33,7 @@ from transduce.app.filling.interval_models import HeldOutModel, IntervalModel, M
 from transduce.app.filling.later_rows import FittedFill
 from transduce.app.filling.left_out import running_columns
 from transduce.app.filling.options import DEFAULTS, FIT, OPTIONS, FillOptions, Options, described
+from transduce.app.filling.part_sources import DaskSource, PartSource, is_dask
 from transduce.app.filling.plan import (
     NOTE_WEIGHTS,
     Plan,
@@ -45,15 +46,7 @@ from transduce.app.filling.plan import (
 from transduce.app.filling.result import FillResult, Frame
 from transduce.app.filling.results import FillResults
 from transduce.app.filling.seen_rows import AllRows, OtherRows, SampledRows, SampleOfParts
-from transduce.app.filling.sources import (
-    DaskSource,
-    FrameSource,
-    PartSource,
-    Source,
-    draw,
-    find_target,
-    is_dask,
-)
+from transduce.app.filling.sources import FrameSource, Source, draw, find_target
 from transduce.app.filling.table_fit import TableFit, estimator_rows
 from transduce.app.tables.columns import Target, check_columns, limits_in
 from transduce.app.tables.features import Features
@@ -152,6 +145,8 @@ def fill(
     if isinstance(target, list):
         return fill_targets(table, target, options)
     if target is None:
+        if is_dask(table):
+            raise TypeError("Name the column to fill: the cells of a Dask frame are not looked at.")
         target = find_target(table, options)
     return fill_table(table, target, options)
 
@@ -732,6 +727,7 @@ def _answer_others(later: FittedFill, frame: pd.DataFrame, rows: AnyArray) -> li
     return answers
 
 
+# Fields of an answer with an entry for each row.
 BY_ROW = (
     "values",
     "status",
@@ -743,7 +739,7 @@ BY_ROW = (
     "p_values",
     "probabilities",
     "label_sets",
-)  # fields of an answer with an entry for each row
+)
 
 
 def join_answers(parts: list[Answer], *, by_class: bool = False) -> Answer:

@@ -15,21 +15,15 @@ from typing import Any, BinaryIO
 import numpy as np
 import pandas as pd
 
-from transduce.app.filling import sources
+from transduce.app.filling import part_sources
 from transduce.app.filling.engine import fill_parts
 from transduce.app.filling.later_rows import FittedFill
 from transduce.app.filling.manifest import LOCK, Manifest
 from transduce.app.filling.options import OF_GUARANTEE, QUESTIONS, Options
+from transduce.app.filling.part_sources import PartColumns, PartSource, SampledColumns
 from transduce.app.filling.result import FillResult
+from transduce.app.filling.runners import LocalRunner, Runner, Work
 from transduce.app.filling.seen_rows import OtherRows, SampleOfParts
-from transduce.app.filling.sources import (
-    LocalRunner,
-    PartColumns,
-    PartSource,
-    Runner,
-    SampledColumns,
-    Work,
-)
 from transduce.app.tables.columns import check_columns
 from transduce.app.tables.delimited import usual_sign
 from transduce.app.tables.files import memory_free
@@ -244,7 +238,7 @@ def _write(
                 if sampled is not None:  # the sampled rows of the batch, counted from its start
                     mine = np.flatnonzero((sampled[0] >= start) & (sampled[0] < start + len(frame)))
                     first_rows = sampled[0][mine] - start, sampled[1].iloc[mine]
-                new = sources.columns_of_part(fitted, frame, first_rows)
+                new = part_sources.columns_of_part(fitted, frame, first_rows)
                 is_text = files.kind != "parquet"
                 writer.write(batch, fitted.columns_for_file(new) if is_text else new)
                 counts.update(new[f"{target}_status"].value_counts().to_dict())
@@ -428,7 +422,7 @@ def _answer(sample: FillResult, source: _FileSource, manifest: Manifest) -> Fill
     done = {part["number"] for part in manifest.parts.values()}
     todo = [part for part in files.parts if part.number not in done]
     n_done = files.n_rows - sum(part.n_rows for part in todo)
-    sampled = sources.sampled_columns(sample.new, seen.roles)
+    sampled = part_sources.sampled_columns(sample.new, seen.roles)
     with stage("answers") as report:
         report(n_done / files.n_rows)
         items = [(part, sampled.get(part.number)) for part in todo]

@@ -19,6 +19,7 @@ import pandas as pd
 
 from transduce.app.estimating import PredictedColumn
 from transduce.app.filling.design_columns import bind_design
+from transduce.app.filling.part_sources import PartSource
 from transduce.app.filling.predicted import (
     at_classes,
     drop_unpredicted,
@@ -26,7 +27,6 @@ from transduce.app.filling.predicted import (
     possible_range,
     predict_fit,
 )
-from transduce.app.filling.sources import PartSource
 from transduce.core.types import AnyArray, Array, ColumnName, Mask
 
 if TYPE_CHECKING:

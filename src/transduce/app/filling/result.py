@@ -26,9 +26,10 @@ from transduce.app.filling.later_rows import FittedFill
 from transduce.app.filling.levels import intervals_of_fit, read_levels
 from transduce.app.filling.next_labels import NextLabels
 from transduce.app.filling.options import FIT, QUESTIONS, Options, Questions, described
+from transduce.app.filling.part_sources import PartSource
 from transduce.app.filling.seen_rows import SeenRows
 from transduce.app.filling.similar import N_SIMILAR, explain_row, similar_texts
-from transduce.app.filling.sources import FrameSource, PartSource, as_pandas, with_new_columns
+from transduce.app.filling.sources import FrameSource, as_pandas, with_new_columns
 from transduce.app.filling.table_fit import TableFit
 from transduce.app.report import FilledColumn, Summary, render_html, render_json, summarize
 from transduce.app.report.filled_column import RowCounts

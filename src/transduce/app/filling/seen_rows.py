@@ -18,9 +18,10 @@ from transduce.app.estimating import PredictedColumn
 from transduce.app.filling.later_rows import FittedFill
 from transduce.app.filling.next_labels import NextLabels
 from transduce.app.filling.options import Options
+from transduce.app.filling.part_sources import PartColumns, PartSource, sampled_columns
 from transduce.app.filling.predicted import predict_frame, predict_others
 from transduce.app.filling.predicted_parts import predict_parts
-from transduce.app.filling.sources import FrameSource, PartColumns, PartSource, sampled_columns
+from transduce.app.filling.sources import FrameSource
 from transduce.app.filling.table_fit import TableFit
 from transduce.app.report.filled_column import RowCounts, count_statuses
 from transduce.app.report.suspects import Suspects

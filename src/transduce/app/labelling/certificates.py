@@ -226,9 +226,8 @@ def share_of_level(number: int) -> float:
 
     All of them together use it up.
     """
-    return 1.0 / (
-        ZETA_3 * number**3
-    )  # answers can be frozen again and again; the first time uses 83 %
+    # Answers can be frozen again and again; the first time uses 83 %.
+    return 1.0 / (ZETA_3 * number**3)
 
 
 @dataclass(frozen=True)

@@ -371,9 +371,8 @@ class CalibrationBlock:
     level: float  # of the intervals or sets
     taught: Mapping[int, Label]  # labels that teach
     rows: list[int]  # drawn rows that calibrate
-    aside: list[
-        int
-    ]  # rows drawn before these that got no label: they count as the worst possible, too
+    # Rows drawn before these that got no label: they count as the worst possible, too.
+    aside: list[int]
     unlabelled: (
         Mask  # (n,) rows without a label at the end of the block: what its guarantee is about
     )

@@ -30,6 +30,7 @@ EVENT_KINDS = (
     "sample",  # of rows that are judged first
     "goal",  # that was changed on the page; `mode` says which
 )
+# In every line about a row.
 DECISION = (
     "kind",
     "row",
@@ -38,7 +39,7 @@ DECISION = (
     "random",
     "unlabelled",
     "hits",
-)  # in every line about a row
+)
 START = b'{"kind": "start"'  # how every journal begins
 
 

@@ -455,9 +455,8 @@ class State:
 
         Rows in doubt count as `doubt`.
         """
-        steps = np.zeros(
-            len(self.drawn) + 2, dtype=np.int64
-        )  # the last is for rows that stay outside
+        # The last is for rows that stay outside.
+        steps = np.zeros(len(self.drawn) + 2, dtype=np.int64)
         spans = [(row, start, -1) for row, start in self._left.items()]
         for row, start, stop in (*spans, *self._returned):
             label = self.labels.get(row)

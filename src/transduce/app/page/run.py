@@ -96,9 +96,8 @@ class GivenLabels:
 
     labels: dict[int, Label]
     drawn: list[int] | None
-    since: dict[int, Label] = field(
-        default_factory=dict
-    )  # after these draws: kept, but not learnt from
+    # After these draws: kept, but not learnt from.
+    since: dict[int, Label] = field(default_factory=dict)
     needed: int = 0  # more draws, after which these are learnt from
 
     @classmethod

@@ -161,9 +161,8 @@ def _classes(session: Session, answers: Answers) -> list[Json]:
         return []
     count = len(session.classes)
     labelled = np.bincount(list(session.state.codes().values()), minlength=count)
-    counts = np.bincount(answers.values.astype(np.int64) + 1, minlength=count + 1)[
-        1:
-    ]  # with the labels
+    # With the labels.
+    counts = np.bincount(answers.values.astype(np.int64) + 1, minlength=count + 1)[1:]
     return [
         {
             "name": str(name),

@@ -27,9 +27,8 @@ class RowCounts:
     rows: int
     labelled: int
     unlabelled: int
-    statuses: dict[
-        str, int
-    ]  # answers of each status: of all rows, or of the sample of a lazy frame
+    # Answers of each status: of all rows, or of the sample of a lazy frame.
+    statuses: dict[str, int]
     sampled: int | None = (
         None  # unlabelled rows in the sample, if the answers shown are theirs alone
     )

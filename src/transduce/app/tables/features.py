@@ -64,9 +64,8 @@ class Features:
     matrix: Array  # (n, d)
     names: list[str]  # what each feature is
     origins: list[ColumnName]  # the column each feature comes from
-    columns: (
-        pd.DataFrame
-    )  # what was done to each column: name, kind, treatment, n_missing, n_features
+    # What was done to each column: name, kind, treatment, n_missing, n_features.
+    columns: pd.DataFrame
     notes: list[Note]
     encoder: Encoder  # turns rows which come later into the same features
     dropped: dict[ColumnName, str]  # the kind of each column from which nothing can be learned
@@ -859,17 +858,15 @@ class LevelsReading:
 
     levels: tuple[str, ...]
     missing: bool  # whether being missing is a category too
-    alike: Mapping[str, str] = field(
-        default_factory=dict
-    )  # categories by what their spellings share
+    # Categories by what their spellings share.
+    alike: Mapping[str, str] = field(default_factory=dict)
 
     def parts(self, name: ColumnName, series: pd.Series) -> tuple[AnyArray, dict[str, Array]]:
         """Return the number of each cell's text, and a feature for each category at every text."""
         codes, texts = numbers.text_levels(series)
         usual = _in_usual_spelling(pd.Series(texts, dtype=object), self.alike).to_numpy()
-        own = pd.Index(self.levels, dtype=object).get_indexer_for(
-            usual
-        )  # -1 of what is not among them
+        # -1 of what is not among them.
+        own = pd.Index(self.levels, dtype=object).get_indexer_for(usual)
         parts = {
             f"{name}: {level}": (own == j).astype(float) for j, level in enumerate(self.levels)
         }
@@ -987,9 +984,8 @@ class LettersReading:
 
     middles: dict[str, float]  # of each feature, what takes its place where it is not known
     letters: Any  # a fitted encoder of skrub
-    alike: Mapping[str, str] = field(
-        default_factory=dict
-    )  # categories by what their spellings share
+    # Categories by what their spellings share.
+    alike: Mapping[str, str] = field(default_factory=dict)
 
     def parts(self, name: ColumnName, series: pd.Series) -> tuple[AnyArray, dict[str, Array]]:
         """Return the number of each cell's category, and the features of every category."""

@@ -502,9 +502,8 @@ def _csv_batches(path: Path, delimiter: str, encoding: str) -> Iterator[pa.Table
     read = csv.ReadOptions(block_size=_BLOCK, encoding=encoding)
     parse = csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
     convert = csv.ConvertOptions(column_types=schema, null_values=[""], strings_can_be_null=True)
-    held = (
-        schema.empty_table()
-    )  # one batch is held back, since the last row of all is not one of the text
+    # One batch is held back, since the last row of all is not one of the text.
+    held = schema.empty_table()
     try:
         for batch in csv.open_csv(stream, read, parse, convert):
             if batch.num_rows:
