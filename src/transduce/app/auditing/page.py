@@ -10,6 +10,7 @@ from markupsafe import Markup
 
 import transduce
 from transduce.app.auditing.result import AuditResult
+from transduce.app.report.render import page_environment
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -37,13 +38,4 @@ def render_audit(result: AuditResult) -> str:
 
 @cache
 def _template() -> Template:
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    environment = Environment(
-        autoescape=True,
-        loader=PackageLoader("transduce.app.auditing"),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("audit.html.j2")
+    return page_environment("transduce.app.auditing").get_template("audit.html.j2")

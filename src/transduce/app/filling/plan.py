@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Literal, cast
@@ -360,18 +360,17 @@ def _plan_blend(
     unsuited: dict[str, str] = {}
     if any(part in BLENDS for part in options.parts if isinstance(part, str)):
         members, unsuited = default_members(case)
-    uses_points = _uses_points(case.n_labels, n_outside, budget)
-    answering = case
-    if uses_points:
-        answering = replace(case, n_labels=POINTS)
-    answer_seconds = {name: n_outside * MEMBERS[name].answer_seconds(answering) for name in members}
-    slow_answers = _slow_answers(answer_seconds, n_outside, budget)
     named_members = _named_members(case, options) | dict(more_members)
-    costs = planned_costs([name for name in members if name not in slow_answers], case, fits=fits)
-    costs = {name: seconds + answer_seconds[name] for name, seconds in costs.items()}
-    too_slow = leave_out_slow(costs, budget, others=len(named_members))
-    slow_costs = {name: costs[name] for name in too_slow}
-    costs = {name: seconds for name, seconds in costs.items() if name not in too_slow}
+    uses_points = _uses_points(case.n_labels, n_outside, budget)
+    in_time = _members_in_time(
+        members,
+        case,
+        n_outside,
+        fits,
+        budget,
+        n_points=POINTS if uses_points else None,
+        n_others=len(named_members),
+    )
     blend = TransductiveBlend(
         task=cast(Task, case.task),
         standardize=False,
@@ -382,18 +381,61 @@ def _plan_blend(
     limits_points = uses_points and "gaussian_process" in members and case.n_labels <= MOST_EXACT
     if limits_points:
         last_step(members["gaussian_process"]).set_params(max_exact=POINTS)
-    if slow_answers or named_members or too_slow or limits_points or case.views:
-        kept = {name: members[name] for name in costs}
+    if in_time.reasons or named_members or limits_points or case.views:
+        kept = {name: members[name] for name in in_time.seconds}
         blend.set_params(estimators=kept | named_members)
+    return _PlannedValues(
+        blend,
+        left_out=unsuited | in_time.reasons,
+        seconds=sum(in_time.seconds.values()),
+        notes=in_time.notes,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _MembersInTime:
+    """Which members of a blend end in time."""
+
+    seconds: dict[str, float]  # of each that stays, on one core
+    reasons: dict[str, str]  # why the others are left out
+    notes: list[str]
+
+
+def _members_in_time(
+    names: Iterable[str],
+    case: Case,
+    n_outside: int,
+    fits: int,
+    budget: float,
+    *,
+    n_points: int | None,
+    n_others: int,
+) -> _MembersInTime:
+    """Return which members fit and answer in time, beside others that are there anyhow.
+
+    The Gaussian process answers from `n_points`, if a number is given, and from all labels else.
+    """
+    answering = case
+    if n_points is not None:
+        answering = replace(case, n_labels=n_points)
+    answer_seconds = {name: n_outside * MEMBERS[name].answer_seconds(answering) for name in names}
+    slow_answers = _slow_answers(answer_seconds, n_outside, budget)
+    fitted = [name for name in answer_seconds if name not in slow_answers]
+    costs = {
+        name: seconds + answer_seconds[name]
+        for name, seconds in planned_costs(fitted, case, fits=fits).items()
+    }
+    too_slow = leave_out_slow(costs, budget, others=n_others)
+    kept = {name: seconds for name, seconds in costs.items() if name not in too_slow}
     notes = []
     if slow_answers:
         notes.append(_about_slow(slow_answers, n_outside, budget))
     if too_slow:
-        needed = sum(costs.values()) + sum(slow_costs.values())
+        slow_costs = {name: costs[name] for name in too_slow}
+        needed = sum(kept.values()) + sum(slow_costs.values())
         notes.append(_about_budget(slow_costs, needed, budget))
-    slow_reasons = dict.fromkeys(slow_answers, "it answers too slowly for so many rows")
-    left_out = {**unsuited, **slow_reasons, **too_slow}
-    return _PlannedValues(blend, left_out, sum(costs.values()), notes)
+    reasons = dict.fromkeys(slow_answers, "it answers too slowly for so many rows") | too_slow
+    return _MembersInTime(kept, reasons, notes)
 
 
 def _uses_points(n_labels: int, n_outside: int, budget: float) -> bool:

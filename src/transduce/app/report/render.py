@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from functools import cache, partial
 from importlib.resources import files
 from io import StringIO
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
@@ -27,6 +27,9 @@ from transduce.app.report.rows import digits_of
 from transduce.app.report.summary_types import Summary
 from transduce.core.checks import check_type
 from transduce.core.words import counted, percent
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 MOST_ROWS = 1000  # of the table in the page; JSON has all
 ALLOWED = "style-src 'unsafe-inline'; script-src '{}'; img-src data:"
@@ -140,17 +143,22 @@ def render_html(summary: Summary) -> str:
     )
 
 
-@cache
-def _template() -> Any:
+def page_environment(package: str) -> Environment:
+    """Return what reads the templates of a package: all that is put in is escaped."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    environment = Environment(
+    return Environment(
         autoescape=True,
-        loader=PackageLoader("transduce.app.report"),
+        loader=PackageLoader(package),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+
+
+@cache
+def _template() -> Any:
+    environment = page_environment("transduce.app.report")
     environment.filters |= {
         "number": format_number,
         "percent": rough_percent,
