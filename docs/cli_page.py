@@ -26,7 +26,7 @@ INTRODUCTION = """\
 | `price_status` | `answered`, `below`, `above`, `unusual`, `tied`, `rejected` or `unreached` | `given` |
 
 Dates, times and durations are filled as such, in the steps of the labels.
-An end of an interval that is empty, infinite or, in JSON, `null` is no bound.
+Where an end of an interval is empty, infinite or (in JSON) `null`, the interval has no bound there.
 If `price_width_reduction` is 0, the features do not help; neither it nor `price_confidence` is a probability.
 A row is `unusual` if even the predicted class is ruled out at the stated confidence, and is less probable than that.
 The set then holds the prediction alone; `price_probability` says how likely it is right.

@@ -125,8 +125,8 @@ COMMAND_OPTIONS = {  # options of the commands, besides those of `fill` in Pytho
         OptionType(str, "FIRST:LAST"),
     ),
     "decimal": Option(
-        "The decimal sign of numbers such as 4,729, which may be 4.729 or 4729, where no other "
-        "number of the table shows it.",
+        "The decimal sign, for numbers such as 4,729 that may be 4.729 or 4729 if no other number "
+        "of the table settles it.",
         COLUMNS,
         OptionType(str, "point|comma"),
     ),

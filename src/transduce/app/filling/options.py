@@ -92,8 +92,8 @@ HELP = {
         "reject": "Mark the least certain predictions, up to this share, as rejected; their values "
         "stay in the table.",
         "label_next": "Add a column that ranks the rows whose labels would help most.",
-        "suspect": "Add a column that ranks the known values that are perhaps wrong, those first "
-        "that the other columns make most improbable.",
+        "suspect": "Add a column that ranks the known values that are perhaps wrong: first those "
+        "that are least probable, given the other columns.",
         "similar": "Add a column that names, for each prediction, the labelled rows most like its "
         "row, with their labels and weights.",
     },
