@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from transduce import audit
 from transduce.app.cli.app import app
+from transduce.app.tables.files import read
 
 
 @pytest.fixture
@@ -157,6 +158,35 @@ def test_a_list_of_which_one_column_was_sorted_by_itself_is_refused(tmp_path):
     with pytest.raises(ValueError, match=r"\d+ checks have the cells of another row of the table"):
         audit(str(table), "gold", "pred", checks=listed, tolerance=1, suspects=0)
     audit(str(table), "gold", "pred", checks=listed, id="case", tolerance=1, suspects=0)
+
+
+@pytest.mark.parametrize("ending", ["csv", "xlsx"])
+def test_a_list_is_brought_back_to_the_table_that_is_filled(tmp_path, ending):
+    random = np.random.default_rng(5)
+    x = random.normal(size=60).round(3)
+    labels = np.where(np.arange(60) < 30, (3 * x + 20).round(2), np.nan)
+    pd.DataFrame({"case": range(60), "x": x, "y": labels}).to_csv(tmp_path / "t.csv", index=False)
+    sheet = tmp_path / f"list.{ending}"
+    words = ("--target", "y", "--number", 12, "--seed", 1, "--list", sheet)
+    done = run("draw", tmp_path / "t.csv", *words)
+    assert f"--random-labels y_random --checks {sheet}" in done.output
+    listed = pd.read_csv(sheet) if ending == "csv" else read(sheet).frame
+    drawn = listed["row_number"].to_numpy() - 1
+    listed["y"] = (3 * x[drawn] + 20).round(2)
+    back = tmp_path / "back.csv"
+    listed.sample(frac=1, random_state=3).to_csv(back, index=False, sep=";", decimal=",")
+    words = ("--target", "y", "--random-labels", "y_random", "--method", "ridge")
+    done = run("fill", tmp_path / "t-draw.csv", *words, "--checks", back)
+    assert "12 checks matched by 'row_number'" in done.output, done.output
+    assert "Guarantee, exact:" in done.output
+    filled = pd.read_csv(tmp_path / "t-draw-filled.csv")
+    assert (filled["y_status"] == "given").sum() == 42
+    assert filled["y_filled"].to_numpy()[drawn] == pytest.approx((3 * x[drawn] + 20).round(2))
+    listed["row_number"] = np.roll(listed["row_number"], 1)
+    listed.to_csv(back, index=False)
+    done = run("fill", tmp_path / "t-draw.csv", *words, "--checks", back, "--force")
+    assert done.exit_code == 1
+    assert "checks have the cells of another row of the table" in done.output
 
 
 @pytest.mark.parametrize("slip", [70.0, 0.0007, -7.0])

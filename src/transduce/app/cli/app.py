@@ -21,6 +21,7 @@ from transduce.app.filling import options as filling
 from transduce.app.filling.options import (
     ANSWER,
     COLUMNS,
+    LABELS,
     LARGE,
     LEVEL,
     OUTPUT,
@@ -129,6 +130,12 @@ COMMAND_OPTIONS = {  # options of the commands, besides those of `fill` in Pytho
         "of the table settles it.",
         COLUMNS,
         OptionType(str, "point|comma"),
+    ),
+    "checks": Option(
+        "The list that `transduce draw --list` wrote, with its rows labelled: the labels are used "
+        "as if they stood in the table. Rows are matched by their numbers, or by --id.",
+        LABELS,
+        FILE,
     ),
     "out": Option(FILLED, OUTPUT, OptionType(str, "FILE", _out_or_folder)),
     "report": Option("Write a report: one HTML file that you can send to others.", OUTPUT, FILE),
@@ -304,7 +311,7 @@ HIDDEN = (
 )
 LIST = (
     "Write only the drawn rows, without the predictions, as a sheet to fill in (.xlsx or .csv); "
-    "`transduce audit --checks FILE` reads it back."
+    "--checks FILE reads it back, in `transduce fill`, `estimate` and `audit`."
 )
 CHECKED = "The column with the labels that a person gave; empty at rows that nobody checked."
 PREDICTED = (

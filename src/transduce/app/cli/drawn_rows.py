@@ -126,6 +126,8 @@ def draw_rows_of(
     then = f"transduce fill {to_draw.out} --target {target}"
     if not missing.all():  # otherwise chance chooses all labels
         then += f" --random-labels {name}"
+    if given["list"] is not None:
+        then += f" --checks {given['list']}"
     if given["predictions"]:
         then = to_draw.audit_command(given["predictions"])
     if given["predictions"] or given["quiet"]:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 import typer
 
-from transduce.app.cli.inputs import Show, is_in_parts, read_options, read_table
+from transduce.app.cli.inputs import Show, is_in_parts, read_options, read_table, with_list
 from transduce.app.cli.terminal import say, show_table, tell
 from transduce.app.estimating import Answered, PredictedColumn, answer_questions, read_question
 from transduce.app.estimating.forest_plot import save_forest
@@ -54,7 +54,7 @@ def estimate_file(
     """
     options = read_options(given)
     _check_outputs(table, asked, given)
-    _check_model(asked["model"], target, options)
+    _check_model(asked["model"], target, options, given["checks"])
     questions = [
         _read_question(text, by, asked) for text in asked["what"] for by in asked["by"] or [None]
     ]
@@ -127,7 +127,9 @@ def _show_sentences(
         tell(f"- {note}", err=err)
 
 
-def _check_model(model: Path | None, target: str | None, options: Options) -> None:
+def _check_model(
+    model: Path | None, target: str | None, options: Options, checks: Path | None
+) -> None:
     """Refuse a saved model with options of a fit, and neither a model nor a target."""
     if model is None:
         if target is None:
@@ -135,6 +137,8 @@ def _check_model(model: Path | None, target: str | None, options: Options) -> No
         return
     if target is not None:
         raise typer.BadParameter("--model knows its column: leave --target out.")
+    if checks is not None:
+        raise typer.BadParameter("--model was fitted before: --checks goes with --target.")
     changed = [name for name in options.changed() if name != "labels"]
     if changed or options.labels is not None:
         name = changed[0] if changed else "labels"
@@ -177,10 +181,13 @@ def _fill(
 ) -> FillResult:
     """Return the filled column: of a table in memory, or in parts that are written to a folder."""
     if is_in_parts(table, given | {"out": None}):
+        if given["checks"] is not None:
+            raise typer.BadParameter("--checks: only for a table in memory, not for one in parts.")
         return fill_folder(table, target, folder / "filled", **options.as_dict())
     source = read_table(table, given)
     target = source.column_called(target)
     source.check_column(target)
+    source = with_list(source, [target], given)
     return fill_table(source, target, options)
 
 

@@ -22,6 +22,7 @@ from transduce.app.cli.inputs import (
     read_options,
     read_size,
     read_table,
+    with_list,
 )
 from transduce.app.cli.selection import about_selection, mark_rows, read_selection, select_rows
 from transduce.app.cli.terminal import show_result, tell
@@ -65,6 +66,7 @@ def fill_file(table: str, targets: list[str], given: OptionValues) -> Show:
     targets = [source.column_called(name) for name in targets]
     for name in targets:
         source.check_column(name)
+    source = with_list(source, targets, given)
     if given["save"] is not None:
         as_stored(options.parts)  # what cannot be saved is refused before the fit
     results = list(fill_targets(source, targets, options).values())
@@ -163,7 +165,7 @@ def _refuse_in_parts(targets: list[str], options: Options, given: OptionValues) 
     """Refuse what can be asked only of a table that is filled in memory."""
     asked = {flag(name): getattr(options, name) for name in OWN_COLUMNS}
     asked["several targets"] = len(targets) > 1
-    for name in ("select", "sheet", "header", "skip", "rows", "decimal", "save"):
+    for name in ("select", "sheet", "header", "skip", "rows", "decimal", "checks", "save"):
         asked[f"--{name}"] = given[name] is not None
     odd = [name for name, is_asked in asked.items() if is_asked]
     if odd:

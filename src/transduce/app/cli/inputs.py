@@ -7,8 +7,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import typer
 
+from transduce.app.auditing.reading import join_checks
 from transduce.app.filling.options import LABEL_FLAGS, OPTIONS, Options
 from transduce.app.tables import files as tables
 from transduce.app.tables.formats import Table
@@ -53,6 +55,24 @@ def read_table(table: str, given: Mapping[str, Any]) -> Table:
             force=given.get("force", False),
             layout=layout,
         )
+
+
+def with_list(source: Table, targets: list[str], given: OptionValues) -> Table:
+    """Return a table with the labels of a list of drawn rows that came back, if one is named."""
+    if given["checks"] is None:
+        return source
+    checks = read_table(str(given["checks"]), {}).frame
+    for target in targets:
+        source = source.with_column(target)
+        if target not in checks.columns and len(targets) > 1:
+            continue  # of several columns the list may have one
+        joined, notes = join_checks(source.frame, checks, given["id"], [target])
+        before = source.frame[target].astype(object)
+        after = joined[target].astype(object)
+        changed = after.notna() & ~(before.eq(after) & before.notna())
+        labels = {row: after.iloc[row] for row in np.flatnonzero(changed.to_numpy()).tolist()}
+        source = source.with_labels(target, labels).with_notes(notes)
+    return source
 
 
 def is_in_parts(table: str, given: OptionValues) -> bool:

@@ -8,7 +8,7 @@ It joins by one entry in `FORMATS` of `transduce.app.tables.files`.
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -87,6 +87,7 @@ class Table:
     layout: LayoutRequest = AUTOMATIC  # where the table is in it, as the user said
     # Rows of a column whose cell is a label that was given since, not what the file has there.
     labelled: Mapping[ColumnName, frozenset[int]] = field(default_factory=dict)
+    notes_since: tuple[str, ...] = ()  # on what joined the table after it was read
     fields: ObjectFields = field(default_factory=ObjectFields)  # of objects, which are columns here
     undivided: pd.DataFrame | None = None  # the table with its objects, if it has any
 
@@ -131,7 +132,7 @@ class Table:
     @property
     def notes(self) -> list[str]:
         """What the user should know about how the file was read."""
-        notes = self.original.notes(self)
+        notes = [*self.original.notes(self), *self.notes_since]
         if self.in_two_ways is None:
             return notes
         column, text = self.in_two_ways
@@ -206,6 +207,10 @@ class Table:
         """Return the columns for another format, and new ones after them."""
         columns = self.exact_columns().reset_index(drop=True)
         return pd.concat([columns, new.reset_index(drop=True)], axis=1)
+
+    def with_notes(self, notes: Iterable[str]) -> Table:
+        """Return the table with notes on what joined it."""
+        return replace(self, notes_since=(*self.notes_since, *notes))
 
     def with_column(self, column: ColumnName) -> Table:
         """Return the table with a column, which is empty if the table did not have it."""
