@@ -26,7 +26,7 @@ from transduce.population.corrections import (
     worst_mean,
 )
 from transduce.population.equations import Equation, EquationOfColumn
-from transduce.population.linear import estimate_linear, hinge_rows
+from transduce.population.linear import BY_REFITTING, estimate_linear, hinge_rows
 from transduce.population.lines import labels_for_width
 from transduce.population.regressions import hinges_of_regression
 from transduce.population.sample import PartlyKnown
@@ -333,6 +333,24 @@ class TestLaws:
         share = column.with_values(np.where(labelled, y > sign, np.nan), column.predictions)
         of_share = estimate_linear(share, small / 20.0).number
         assert of_share.skewness != pytest.approx(expected, rel=1e-3)
+
+    @pytest.mark.parametrize("slope", [False, True])
+    def test_a_fit_to_all_labels_has_a_larger_error(self, slope):
+        """By one factor; with no predictions there is no such fit."""
+        rng = np.random.default_rng(8)
+        x = rng.normal(size=200)
+        y = np.where(np.arange(200) < 50, x + 0.5 * rng.normal(size=200), np.nan)
+
+        def width(predictions, refitted):
+            if slope:
+                how = {"outcome": 2.0 * x, "refitted": refitted}
+                line = estimate_regression(y, None, predictions, **how).loc["y"]
+            else:
+                line = estimate_mean(y, predictions, refitted=refitted).iloc[0]
+            return line["upper"] - line["lower"]
+
+        assert width(x, True) == pytest.approx(BY_REFITTING * width(x, False))
+        assert width(None, True) == pytest.approx(width(None, False))
 
     def test_a_difference_is_that_of_the_means(self):
         rng = np.random.default_rng(15)

@@ -29,7 +29,7 @@ from scipy.special import expit
 
 from transduce.core.types import Array
 from transduce.population.corrections import RowErrors, correct_by_sample, weigh_sample
-from transduce.population.linear import LinearEstimate
+from transduce.population.linear import BY_REFITTING, LinearEstimate
 from transduce.population.sample import PartlyKnown
 from transduce.population.uncertain import NOTHING_KNOWN, Uncertain
 
@@ -211,6 +211,8 @@ class EquationOfColumn:
         n_fitted = self.equation.n_coefficients - 1 + (solution.factor > 0.0)
         # At the solution the correction is part of the equation: only what it is off by counts.
         number = correction.after_fitting(n_fitted, sample.n_labels)
+        if column.refitted and solution.factor > 0.0 and column.predictions.any():
+            number = number.with_larger_error(BY_REFITTING)
         number = number + (theta - correction.estimate)
         return LinearEstimate(number, sample.n_labels, n_rows, solution.factor)
 

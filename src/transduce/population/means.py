@@ -39,6 +39,7 @@ def estimate_mean(  # noqa: PLR0913 - settings of a public function
     by: npt.ArrayLike | None = None,
     confidence: float = 0.95,
     sample: Sample | None = None,
+    refitted: bool = False,
     exact: bool = False,
     bounds: tuple[float, float] | None = None,
     random_state: int = 0,
@@ -61,6 +62,10 @@ def estimate_mean(  # noqa: PLR0913 - settings of a public function
         Level of the interval.
     sample : Sample, optional
         How labelled rows stand for the others; by default they were labelled at random.
+    refitted : bool, default=False
+        Whether predictions at unlabelled rows are those of a fit to all labels, while those at
+        labelled rows are out of fold. The interval then is a little wider, since all labels chose
+        the settings of that fit. Not so for the mean of the folds' fits, or another model.
     exact : bool, default=False
         Whether the interval holds with at least this confidence for any number of labels. This
         needs `bounds`, a simple random sample, and predictions that saw no label at all.
@@ -88,7 +93,7 @@ def estimate_mean(  # noqa: PLR0913 - settings of a public function
     """
     confidence = check_share("confidence", confidence)
     check_flag("exact", exact)
-    column = read_column(y, predictions, sample)
+    column = read_column(y, predictions, sample, refitted)
     lines = {}
     for name, rows in asked_groups(by, column):
         coefficients = column.mean_over(rows)
@@ -107,12 +112,13 @@ def estimate_total(
     by: npt.ArrayLike | None = None,
     confidence: float = 0.95,
     sample: Sample | None = None,
+    refitted: bool = False,
 ) -> pd.DataFrame:
     """Estimate the total of a column whose values are known at some rows.
 
     Parameters
     ----------
-    y, predictions, by, confidence, sample
+    y, predictions, by, confidence, sample, refitted
         As those of `estimate_mean`.
 
     Returns
@@ -129,7 +135,7 @@ def estimate_total(
     10.0
     """
     confidence = check_share("confidence", confidence)
-    column = read_column(y, predictions, sample)
+    column = read_column(y, predictions, sample, refitted)
     groups = asked_groups(by, column)
     return make_frame(
         {name: linear_line(column, rows.astype(float), confidence) for name, rows in groups}
@@ -144,12 +150,13 @@ def estimate_difference(
     groups: tuple[Hashable, Hashable],
     confidence: float = 0.95,
     sample: Sample | None = None,
+    refitted: bool = False,
 ) -> pd.DataFrame:
     """Estimate by how much the means of two groups differ: the first less the second.
 
     Parameters
     ----------
-    y, predictions, confidence, sample
+    y, predictions, confidence, sample, refitted
         As those of `estimate_mean`.
     by : array-like of shape (n,)
         The group of every row.
@@ -171,7 +178,7 @@ def estimate_difference(
     4.0
     """
     confidence = check_share("confidence", confidence)
-    column = read_column(y, predictions, sample)
+    column = read_column(y, predictions, sample, refitted)
     members = dict(asked_groups(by, column))
     missing = [group for group in groups if group not in members]
     if missing:

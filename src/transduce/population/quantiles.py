@@ -37,6 +37,7 @@ def estimate_quantile(
     by: npt.ArrayLike | None = None,
     confidence: float = 0.95,
     sample: Sample | None = None,
+    refitted: bool = False,
 ) -> pd.DataFrame:
     """Estimate a quantile of a column whose values are known at some rows.
 
@@ -44,7 +45,7 @@ def estimate_quantile(
 
     Parameters
     ----------
-    y, predictions, by, confidence, sample
+    y, predictions, by, confidence, sample, refitted
         As those of `estimate_mean`.
     q : float, default=0.5
         Which quantile; 0.5 is the median.
@@ -64,7 +65,7 @@ def estimate_quantile(
     """
     confidence = check_share("confidence", confidence)
     q = check_share("q", q)
-    column = read_column(y, predictions, sample)
+    column = read_column(y, predictions, sample, refitted)
     lines = {}
     for name, rows in asked_groups(by, column):
         lines[name] = quantile_line(column, rows, q, confidence)

@@ -24,7 +24,7 @@ from transduce.population.sample import (
 from transduce.population.uncertain import NOTHING_KNOWN
 
 
-def estimate_regression(
+def estimate_regression(  # noqa: PLR0913 - settings of a public function
     y: Labels,
     X: Rows = None,
     predictions: npt.ArrayLike | None = None,
@@ -33,6 +33,7 @@ def estimate_regression(
     logistic: bool = False,
     confidence: float = 0.95,
     sample: Sample | None = None,
+    refitted: bool = False,
 ) -> pd.DataFrame:
     """Estimate the coefficients of a regression with a column that is known in part.
 
@@ -41,7 +42,7 @@ def estimate_regression(
 
     Parameters
     ----------
-    y, predictions, confidence, sample
+    y, predictions, confidence, sample, refitted
         As those of `estimate_mean`. For a logistic regression of y, y holds 0 and 1, and
         predictions are probabilities of a 1.
     X : DataFrame or array-like of shape (n, d), optional
@@ -67,7 +68,7 @@ def estimate_regression(
     """
     confidence = check_share("confidence", confidence)
     check_flag("logistic", logistic)
-    column = read_column(y, predictions, sample)
+    column = read_column(y, predictions, sample, refitted)
     design, names = read_design_matrix(X, len(column.values))
     if outcome is None and not logistic:
         by_coefficient = linear_coefficients(design, column)

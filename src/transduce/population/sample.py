@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from transduce.core.checks import check_flag
 from transduce.core.types import AnyArray, Array, Labels, Mask
 
 
@@ -117,11 +118,14 @@ class PartlyKnown:
         Predictions that did not use the label of their own row: out-of-fold ones at labelled rows.
     sample : Sample
         Which labelled rows stand for the unlabelled ones, and how.
+    refitted : bool
+        Whether predictions at unlabelled rows are those of a fit to all labels.
     """
 
     values: Array
     predictions: Array
     sample: Sample
+    refitted: bool = False
 
     @property
     def unknown(self) -> Mask:
@@ -160,8 +164,14 @@ class PartlyKnown:
         return replace(self, predictions=np.zeros(len(self.values)))
 
 
-def read_column(y: Labels, predictions: npt.ArrayLike | None, sample: Sample | None) -> PartlyKnown:
+def read_column(
+    y: Labels,
+    predictions: npt.ArrayLike | None,
+    sample: Sample | None,
+    refitted: bool = False,
+) -> PartlyKnown:
     """Return a checked column of numbers; raise a ValueError that says what to correct."""
+    check_flag("refitted", refitted)
     values = read_numbers("y", y)
     if np.isinf(values).any():
         raise ValueError("y holds an infinite number: leave that label out, or correct it.")
@@ -184,7 +194,7 @@ def read_column(y: Labels, predictions: npt.ArrayLike | None, sample: Sample | N
     read = read_sample(sample, labelled)
     if read.later is not None:
         values = np.where(read.later, np.nan, values)
-    return PartlyKnown(values, predicted, read)
+    return PartlyKnown(values, predicted, read, refitted)
 
 
 def read_sample(sample: Sample | None, labelled: Mask) -> Sample:

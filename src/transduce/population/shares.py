@@ -39,6 +39,7 @@ def estimate_share(  # noqa: PLR0913 - settings of a public function
     by: npt.ArrayLike | None = None,
     confidence: float = 0.95,
     sample: Sample | None = None,
+    refitted: bool = False,
     exact: bool | Literal["auto"] = "auto",
 ) -> pd.DataFrame:
     """Estimate the share of rows of a class, or above, below or between limits.
@@ -54,7 +55,7 @@ def estimate_share(  # noqa: PLR0913 - settings of a public function
         The class whose share is asked for.
     above, below : float, optional
         Limits, for numbers: rows above the one, below the other, or between both count.
-    by, confidence, sample
+    by, confidence, sample, refitted
         As those of `estimate_mean`.
     exact : bool or "auto", default="auto"
         Whether the interval comes from the labels alone, by the hypergeometric distribution, and
@@ -80,9 +81,9 @@ def estimate_share(  # noqa: PLR0913 - settings of a public function
     if (of is None) == (above is None and below is None):
         raise ValueError("Say which rows count: of= names a class, above= and below= give limits.")
     if of is not None:
-        column = read_indicator(y, of, predictions, sample)
+        column = read_indicator(y, of, predictions, sample, refitted)
     else:
-        column = between_limits(read_column(y, predictions, sample), above, below)
+        column = between_limits(read_column(y, predictions, sample, refitted), above, below)
     lines = {}
     for name, rows in asked_groups(by, column):
         lines[name] = share_line(column, rows, confidence, exact)
@@ -154,7 +155,11 @@ def exact_share(column: PartlyKnown, rows: Mask, confidence: float) -> tuple[flo
 
 
 def read_indicator(
-    y: Labels, of: Any, predictions: npt.ArrayLike | None, sample: Sample | None
+    y: Labels,
+    of: Any,
+    predictions: npt.ArrayLike | None,
+    sample: Sample | None,
+    refitted: bool = False,
 ) -> PartlyKnown:
     """Return a column of 1 where a row is of a class, 0 where it is of another, NaN if unknown."""
     classes = pd.Series(y).reset_index(drop=True)
@@ -163,7 +168,7 @@ def read_indicator(
         raise ValueError("y has no label: at least two are needed to conclude anything.")
     is_of_class = (classes == of).fillna(False).to_numpy(dtype=bool)
     values = np.where(missing, np.nan, is_of_class.astype(float))
-    column = read_column(values, predictions, sample)
+    column = read_column(values, predictions, sample, refitted)
     if predictions is not None:
         outside = (column.predictions < 0.0) | (column.predictions > 1.0)
         if outside.any():

@@ -95,6 +95,10 @@ class Uncertain:
             skewness=-self.skewness,
         )
 
+    def with_larger_error(self, factor: float) -> Uncertain:
+        """Return the estimate with a standard error that is larger by a factor."""
+        return replace(self, standard_error=factor * self.standard_error)
+
     def after_fitting(self, n_fitted: int, n_labels: int) -> Uncertain:
         """Return the estimate if so many numbers were fitted to the labels that it rests on.
 

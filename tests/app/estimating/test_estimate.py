@@ -72,6 +72,7 @@ class TestExact:
         result, _, frame = prices()
         column = result.predicted_column
         expected = population.estimate_mean(frame["price"], column.predictions, by=frame["region"])
+        assert not column.refitted  # one method is fitted in folds
         found = result.estimate("mean", by="region")
         pd.testing.assert_frame_equal(
             found.drop(columns="note"),
@@ -226,6 +227,16 @@ class TestDesigns:
         line = result.estimate("mean").iloc[0]
         assert line["n_labels"] == 80
         assert line["worth"] > 2.5 * 80
+
+    def test_drawn_rows_teach_each_other_in_a_blend(self):
+        """The fit that they are held out from saw the ten largest prices alone."""
+        frame, price, _ = make_table(n=200)
+        drawn = np.random.default_rng(3).permutation(200) < 50
+        known = drawn | (price > np.sort(price)[-10])
+        table = frame[["size", "region"]].assign(drawn=drawn, price=np.where(known, price, np.nan))
+        line = fill(table, "price", labels=Drawn("drawn")).estimate("mean").iloc[0]
+        assert line["lower"] <= price.mean() <= line["upper"]
+        assert line["worth"] > 2.0 * line["n_labels"]
 
     def test_a_sensitivity_widens(self):
         plain = filled("price", Chance())[0].estimate().iloc[0]

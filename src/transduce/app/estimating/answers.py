@@ -196,7 +196,11 @@ def _estimate(
 ) -> pd.DataFrame:
     """Return the estimates of one question, one line for each group or coefficient."""
     assert column.sample is not None
-    how: dict[str, Any] = {"confidence": level, "sample": column.sample}
+    how: dict[str, Any] = {
+        "confidence": level,
+        "sample": column.sample,
+        "refitted": column.refitted,
+    }
     by = None
     if groups is not None:
         by = groups.of_rows

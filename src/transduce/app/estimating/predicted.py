@@ -64,6 +64,8 @@ class PredictedColumn:
         Unlabelled rows that are unlike every labelled one, where odds were estimated.
     doubt : str
         Why nothing can be promised of any question, in a sentence; "" as a rule.
+    refitted : bool
+        Whether predictions at unlabelled rows are those of a fit to all labels.
     """
 
     target: Target
@@ -78,6 +80,7 @@ class PredictedColumn:
     given: AnyArray | None = None
     beyond: int = 0
     doubt: str = ""
+    refitted: bool = False
 
     @property
     def asked(self) -> Mask:

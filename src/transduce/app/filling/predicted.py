@@ -22,6 +22,7 @@ from transduce.app.estimating import PredictedColumn
 from transduce.app.filling.design_columns import bind_design
 from transduce.app.filling.found_draws import sample_of_strata
 from transduce.app.filling.given_predictions import read_predictions
+from transduce.app.filling.next_labels import quick_method
 from transduce.app.filling.options import Options
 from transduce.app.filling.plan import FOLDS
 from transduce.conformal.calibrated_fit import CalibratedFit
@@ -50,6 +51,7 @@ class RowPredictions:
 
     values: Array  # (n,) or (n, n_classes)
     classes: AnyArray | None
+    refitted: bool = False  # those at unlabelled rows come from a fit to all labels of the sample
 
 
 def known_rows(predictions: Array) -> Mask:
@@ -74,8 +76,10 @@ def predict_frame(
     n_rows = len(target.missing)
     predictions = None
     classes = None
+    refitted = False
     if of_fit is not None:
         classes = of_fit.classes
+        refitted = of_fit.refitted
         wide = np.full((n_rows, *of_fit.values.shape[1:]), np.nan)
         wide[order] = of_fit.values
         predictions = predict_others(wide, classes)
@@ -87,7 +91,8 @@ def predict_frame(
         sample = design.describe_sample(target.missing, beyond)
         sample = sample_of_strata(result.seen.frame, target.name, result.options, sample)
         predictions, sample = drop_unpredicted(predictions, sample, target.missing)
-    return make_column(result, predictions, classes, sample, odds)
+    column = make_column(result, predictions, classes, sample, odds)
+    return replace(column, refitted=refitted)
 
 
 def make_column(
@@ -166,13 +171,26 @@ def _predict_corrections(fit: TableFit, seed: int) -> RowPredictions | None:
     is_blend = isinstance(fit.values_model, TransductiveBlend)
     with warnings.catch_warnings(action="ignore"):
         of_fit = None
-        if calibrated is not None:
+        if calibrated is not None and is_blend and teach_little(calibrated):
+            method = quick_method(fit.values_model, fit.target, fit.seconds)
+            of_fit = None if method is None else _predict_in_folds(fit, method, seed)
+        if of_fit is None and calibrated is not None:
             of_fit = _predict_held_out(fit, calibrated)
         if of_fit is None and is_blend:
             of_fit = _predict_by_blend(fit)
         if of_fit is None and (calibrated is not None or not is_blend):
-            of_fit = _predict_in_folds(fit, seed)
+            of_fit = _predict_in_folds(fit, clone(fit.values_model), seed)
         return of_fit
+
+
+def teach_little(calibrated: CalibratedFit) -> bool:
+    """Return whether fewer labels taught a fit than were held out from it.
+
+    So it is where many rows were drawn at random beside a few that were labelled on purpose: in
+    folds the drawn ones teach each other.
+    """
+    n_held_out = int(np.sum(calibrated.held_out))
+    return 2 * n_held_out > len(calibrated.held_out)
 
 
 def _predict_by_blend(fit: TableFit) -> RowPredictions | None:
@@ -190,7 +208,7 @@ def _predict_by_blend(fit: TableFit) -> RowPredictions | None:
     predictions.values[rows] = unlabelled
     blend = hidden["blend"]
     predictions.values[fit.order[blend.index]] = blend.to_numpy(dtype=float)
-    return predictions
+    return replace(predictions, refitted=True)
 
 
 def _predict_held_out(fit: TableFit, calibrated: CalibratedFit) -> RowPredictions | None:
@@ -223,7 +241,8 @@ def _predict_held_out(fit: TableFit, calibrated: CalibratedFit) -> RowPrediction
         wide[:, class_codes(blend.columns.to_numpy(), _codes_or(classes, blend))] = values
         values = wide
     predictions.values[rows] = values
-    return predictions
+    # At the labels that it saw its predictions are out of fold, and elsewhere of a fit to them all.
+    return replace(predictions, refitted=True)
 
 
 def _codes_or(classes: AnyArray, blend: pd.DataFrame) -> AnyArray:
@@ -234,13 +253,12 @@ def _codes_or(classes: AnyArray, blend: pd.DataFrame) -> AnyArray:
     return np.arange(len(classes))
 
 
-def _predict_in_folds(fit: TableFit, seed: int) -> RowPredictions | None:
+def _predict_in_folds(fit: TableFit, method: Any, seed: int) -> RowPredictions | None:
     """Return predictions of one method in folds.
 
     At hidden labels, and their mean at unlabelled rows.
     """
     problem = read_problem(fit.X, fit.fitted_labels, task=fit.target.task)
-    method = clone(fit.values_model)
     folds = read_folds(
         FOLDS,
         problem,

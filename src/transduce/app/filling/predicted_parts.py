@@ -101,6 +101,7 @@ def predict_parts(
         names=pd.Index([f"row {number:,}" for number in range(1, len(missing) + 1)]),
         shares=result.fit.shares,
         limits=possible_range(result.options),
+        refitted=True,
     )
 
 
