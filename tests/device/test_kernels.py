@@ -123,3 +123,22 @@ def test_distances_of_wide_rows_are_good_to_a_billionth(offset):
     np.testing.assert_allclose(
         found[near][:, near], wanted[near][:, near], atol=1e-9 * 0.3**2, rtol=0
     )
+
+
+@pytest.mark.parametrize("kernel", [*KERNELS, Kernel("rbf", 0.3), Kernel("rbf", 1e-5)])
+@pytest.mark.parametrize("shift", [0.0, 1e4])
+def test_products_with_coefficients_are_those_of_the_matrix(kernel, shift):
+    random = np.random.default_rng(2)
+    rows = random.normal(size=(1300, 3)) + shift  # more than are worked on at once
+    points = np.concatenate([rows[:40], rows[:1] + 1e-3])
+    coefficients = random.normal(size=(41, 2))
+    if kernel.name in ("chi2", "additive_chi2"):
+        rows, points = np.abs(rows), np.abs(points)
+    expected = kernel.matrix(rows, points) @ coefficients
+    product = kernel.times(rows, points, coefficients)
+    np.testing.assert_allclose(product, expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max())
+
+
+def test_a_product_of_values_that_are_not_finite_is_refused():
+    with pytest.raises(ValueError, match="not finite"):
+        Kernel("rbf", 1.0).times(np.full((2, 3), np.nan), Z, np.ones((5, 1)))

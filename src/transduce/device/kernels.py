@@ -17,7 +17,13 @@ ON_DEVICE = ("cosine", "exponential", "laplacian", "linear", "poly", "polynomial
 _NAMES = {*ON_DEVICE, "additive_chi2", "chi2", "precomputed"}
 _WITH_WIDTH = {"chi2", "exponential", "laplacian", "rbf"}
 MANY_FEATURES = 100
+LARGEST_SQUARE = 1e6  # squared width, up to which distances by a matrix product have their digits
 MOST_STEPS = 2**26  # differences of rows that are in memory at a time
+
+# Their kernel values with some hundred points stay in the processor's cache; a multiple of what
+# matrix products compute at a time, so that the place of a row among others changes no bit of its
+# answer.
+FEW_ROWS = 576
 
 KernelLike = str | Callable[..., float]
 # Squared distances (n, k), and that of the row farthest from the centre.
@@ -138,6 +144,21 @@ class Kernel:
             )
         return K
 
+    def times(self, X: Array, Z: Array, coefficients: Array) -> Array:
+        """Return ``K coefficients`` (n, c) for coefficients (k, c), or raise the same error.
+
+        The kernel matrix is never there as a whole where its values are good to a billionth.
+        """
+        if self.name == "rbf" and not arrays.is_foreign(X):
+            centre = Z.mean(axis=0)
+            centred = X - centre
+            with np.errstate(over="ignore", invalid="ignore"):
+                squares = [arrays.row_products(rows, rows) for rows in (centred, Z - centre)]
+            if max(map(arrays.largest, squares)) < LARGEST_SQUARE * self.width**2:
+                relevance = np.full(X.shape[1], 1.0 / (np.sqrt(2.0) * self.width))
+                return kernel_times(centred, Z - centre, relevance, coefficients)
+        return self.checked_matrix(X, Z) @ coefficients
+
     def check_symmetry(self, X: Array) -> None:
         """Raise a ValueError if the user's function depends on the order of its arguments."""
         if not callable(self.name):
@@ -182,12 +203,32 @@ def squared_distances(
     They are good to a billionth of ``width ** 2``.
     """
     distances, largest = near or near_distances(X, Z)
-    if largest < 1e6 * width**2:
+    if largest < LARGEST_SQUARE * width**2:
         return distances
     if X is Z:
         X = narrowed(X)
         Z = X
     return _distances(X, Z, "sqeuclidean")
+
+
+def kernel_times(X: Array, points: Array, relevance: Array, coefficients: Array) -> Array:
+    """Return ``K coefficients`` (m, ...), K the kernel values of rows (m, d) and points (p, d).
+
+    They are ``exp(-|x - z|^2)`` of rows times their relevances (d,), a few rows at a time. The
+    squared lengths of both are columns of one matrix product, so that little is left to do besides
+    it: ``[x, -|x|^2, 1] [2 z, 1, -|z|^2]' = -|x - z|^2``.
+    """
+    Z = points * relevance
+    Z_squares = np.einsum("ij,ij->i", Z, Z)
+    right = np.column_stack([2.0 * Z, np.ones(len(Z)), -Z_squares]).T
+    sums = np.empty((len(X), *coefficients.shape[1:]))
+    for start in range(0, len(X), FEW_ROWS):
+        rows = X[start : start + FEW_ROWS] * relevance
+        squares = np.einsum("ij,ij->i", rows, rows)
+        left = np.column_stack([rows, -squares, np.ones(len(rows))])
+        K = np.minimum(left @ right, 0.0)
+        sums[start : start + FEW_ROWS] = np.exp(K, out=K) @ coefficients
+    return sums
 
 
 def near_distances(X: Array, Z: Array) -> Near:

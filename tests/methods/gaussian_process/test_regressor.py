@@ -22,6 +22,7 @@ from tests import brute
 from tests.libraries import polars as pl
 from transduce import TransductiveGPRegressor
 from transduce.core.computing import few_threads
+from transduce.device.kernels import FEW_ROWS, kernel_times
 from transduce.methods.gaussian_process.descents import Search, dependence
 from transduce.methods.gaussian_process.matching import compare_matchings, fold_errors
 from transduce.methods.gaussian_process.process import (
@@ -34,11 +35,9 @@ from transduce.methods.gaussian_process.process import (
 )
 from transduce.methods.gaussian_process.regressor import announce_cost
 from transduce.methods.gaussian_process.triangles import (
-    FEW_ROWS,
     cross_kernel,
     factor_of,
     inverse_of,
-    kernel_times,
     own_kernel,
 )
 

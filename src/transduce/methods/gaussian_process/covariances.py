@@ -17,7 +17,7 @@ from scipy.spatial.distance import cdist
 
 from transduce.core import arrays, checks
 from transduce.core.types import Array
-from transduce.device.kernels import Kernel, near_distances
+from transduce.device.kernels import FEW_ROWS, Kernel, near_distances
 from transduce.methods.gaussian_process import triangles
 from transduce.methods.gaussian_process.solver import choose_solver
 
@@ -145,7 +145,7 @@ class Covariance:
         if self.name == "rbf":
             return choose_solver(X).kernel_times(X, points, relevance, coefficients)
         sums = np.empty(X.shape[0])
-        for part in arrays.blocks(X.shape[0], triangles.FEW_ROWS):
+        for part in arrays.blocks(X.shape[0], FEW_ROWS):
             sums[part] = self.cross(X[part], points, relevance) @ coefficients
         return sums
 

@@ -11,12 +11,9 @@ import numpy as np
 from scipy.linalg import blas, lapack
 
 from transduce.core.types import Array
+from transduce.device.kernels import kernel_times as kernel_times
 from transduce.device.linalg import guarded_cholesky
 
-# Their kernel values with some hundred points stay in the processor's cache; a multiple of what
-# matrix products compute at a time, so that the place of a row among others changes no bit of its
-# answer.
-FEW_ROWS = 576
 PANEL = 128  # columns of a triangle that are worked on at once
 LARGEST_HALVED = 700  # beyond, halving gains little and its copies take memory
 SINGULAR = (
@@ -44,25 +41,6 @@ def cross_kernel(X: Array, Z: Array, relevance: Array) -> Array:
     K -= np.einsum("ij,ij->i", Z, Z)
     np.minimum(K, 0.0, out=K)
     return np.exp(K, out=K)
-
-
-def kernel_times(X: Array, points: Array, relevance: Array, coefficients: Array) -> Array:
-    """Return ``K coefficients`` (m,), K the kernel values of rows (m, d) and points (p, d).
-
-    A few rows at a time. The squared lengths of both are columns of one matrix product, so that
-    little is left to do besides it: ``[x, -|x|^2, 1] [2 z, 1, -|z|^2]' = -|x - z|^2``.
-    """
-    Z = points * relevance
-    Z_squares = np.einsum("ij,ij->i", Z, Z)
-    right = np.column_stack([2.0 * Z, np.ones(len(Z)), -Z_squares]).T
-    sums = np.empty(len(X))
-    for start in range(0, len(X), FEW_ROWS):
-        rows = X[start : start + FEW_ROWS] * relevance
-        squares = np.einsum("ij,ij->i", rows, rows)
-        left = np.column_stack([rows, -squares, np.ones(len(rows))])
-        K = np.minimum(left @ right, 0.0)
-        sums[start : start + FEW_ROWS] = np.exp(K, out=K) @ coefficients
-    return sums
 
 
 def own_kernel(X: Array, relevance: Array) -> Array:

@@ -166,7 +166,7 @@ class RidgeEstimator(Transducer):
         bytes_of_row = 24 * coefficients.shape[0]
         size = max(1, int(fitted.settings.max_bytes // bytes_of_row))
         blocks = arrays.blocks(rows.shape[0], size)
-        parts = [fitted.basis.lines(rows[part, :]) @ coefficients for part in blocks]
+        parts = [fitted.basis.predict(rows[part, :], coefficients) for part in blocks]
         return fitted.labels.restore(arrays.namespace(rows).concat(parts))
 
     def _predict_folds(self, folds: Folds) -> list[Array]:
@@ -281,6 +281,15 @@ class Basis:
         # Equal columns, k of them, are as good as one times the root of k: the penalty divides
         # among them.
         return values * arrays.namespace(values).sqrt(self.counts)
+
+    def predict(self, rows: Array, coefficients: Array) -> Array:
+        """Return the design matrix of scaled rows times coefficients."""
+        if self.centres is None:
+            return rows @ coefficients
+        if self.counts is not None:
+            roots = arrays.namespace(coefficients).sqrt(self.counts)
+            coefficients = roots[:, None] * coefficients
+        return self.kernel.times(rows, self.centres, coefficients)
 
     def design(self, rows: Array, *, max_bytes: float = 0.0) -> DesignMatrix:
         """Return the same in blocks."""
