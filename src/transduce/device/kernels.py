@@ -24,6 +24,7 @@ MOST_STEPS = 2**26  # differences of rows that are in memory at a time
 # matrix products compute at a time, so that the place of a row among others changes no bit of its
 # answer.
 FEW_ROWS = 576
+SMALL_SQUARE = 1e6  # a squared length, of which rounding errors are too small to be seen
 
 KernelLike = str | Callable[..., float]
 # Squared distances (n, k), and that of the row farthest from the centre.
@@ -221,12 +222,15 @@ def kernel_times(X: Array, points: Array, relevance: Array, coefficients: Array)
     Z = points * relevance
     Z_squares = np.einsum("ij,ij->i", Z, Z)
     right = np.column_stack([2.0 * Z, np.ones(len(Z)), -Z_squares]).T
+    largest = Z_squares.max(initial=0.0)
     sums = np.empty((len(X), *coefficients.shape[1:]))
     for start in range(0, len(X), FEW_ROWS):
         rows = X[start : start + FEW_ROWS] * relevance
         squares = np.einsum("ij,ij->i", rows, rows)
         left = np.column_stack([rows, -squares, np.ones(len(rows))])
-        K = np.minimum(left @ right, 0.0)
+        K = left @ right
+        if not max(largest, squares.max()) < SMALL_SQUARE:
+            np.minimum(K, 0.0, out=K)  # rounding errors of large squares are no small numbers
         sums[start : start + FEW_ROWS] = np.exp(K, out=K) @ coefficients
     return sums
 
