@@ -256,6 +256,44 @@ def test_names_of_rows_by_r(tmp_path):
     check_table(frame[NAMES])
 
 
+def test_objects_over_several_lines(tmp_path):
+    objects = [dict(zip(NAMES, row, strict=True)) for row in ROWS]
+    (tmp_path / "a.json").write_text("\n".join(json.dumps(row, indent=2) for row in objects))
+    table = files.read(tmp_path / "a.json")
+    assert table.frame.to_numpy().tolist() == ROWS
+    files.write(tmp_path / "b.json", table, pd.DataFrame({"z": range(30)}))
+    files.write(tmp_path / "b.jsonl", table, pd.DataFrame({"z": range(30)}))
+    for name in ("b.json", "b.jsonl"):
+        assert files.read(tmp_path / name).frame.columns.tolist() == [*NAMES, "z"]
+    lines = (tmp_path / "b.jsonl").read_text().splitlines()
+    assert [json.loads(line)["z"] for line in lines] == list(range(30))
+    cut = (tmp_path / "a.json").read_text()[:-20]
+    (tmp_path / "c.json").write_text(cut)
+    with pytest.raises(ValueError, match=r"is not JSON in line 17\d"):
+        files.read(tmp_path / "c.json")
+
+
+def test_a_table_as_pandas_prints_it(tmp_path):
+    frame = pd.DataFrame(ROWS, columns=NAMES)
+    (tmp_path / "a.txt").write_text(f"{frame.to_string()}\n")
+    printed = files.read(tmp_path / "a.txt").frame
+    assert printed.columns.tolist() == ["column 1", *NAMES]
+    assert printed[NAMES].to_numpy().tolist() == ROWS
+
+
+@pytest.mark.parametrize(
+    ("name", "objects", "meant"),
+    [
+        ("leu", [{"lab": {"leu": 1.5}, "age": 3}] * 5, "'lab.leu'"),
+        ("gold", [{"a": {"gold": 1}, "b": {"gold": 2}}] * 5, "'a.gold' or 'b.gold'"),
+    ],
+)
+def test_the_field_below_an_object_is_named(tmp_path, name, objects, meant):
+    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, objects)))
+    with pytest.raises(ValueError, match=f"Did you mean {meant}"):
+        fill(files.read(tmp_path / "a.jsonl"), name)
+
+
 OTHER_LETTERS = {
     "shift_jis": (["患者", "年齢", "性別", "検査値"], ["男", "女"]),
     "euc_jp": (["患者", "年齢", "性別", "コメント"], ["カレー", "ひらがな"]),
@@ -432,6 +470,8 @@ REFUSED = {
     "cut.xlsx": (zipped({"[Content_Types].xml": "x" * 999})[:60], "was cut off"),
     "cut.csv.gz": (gzip.compress(b"a,b\n" * 1000)[:30], "was cut off"),
     "data.csv": (b"SQLite format 3\x00" + bytes(90), r"is an SQLite database: .* file\.db::table"),
+    "iris.arff": (b"% Iris\n%\n@RELATION iris\n@DATA\n1,2\n", "is an ARFF file of Weka"),
+    "a.por": (b"0" * 200 + b"ASCII SPSS PORT FILE" + b"1\n2\n", "a portable file of SPSS"),
     "a.bin": (b"\x00\x01\x02" * 40, "is a binary file, .* save the table as CSV"),
 }  # fmt: skip
 

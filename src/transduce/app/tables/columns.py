@@ -1264,7 +1264,9 @@ def _hint_at_columns(frame: pd.DataFrame, name: ColumnName) -> str:
     names = {str(column).strip().casefold(): str(column) for column in frame.columns}
     word = str(name).strip().casefold()
     close = [word]
-    if word not in names:
+    if word not in names:  # of those below an object or a group of columns, one has this name
+        close = [key for key in names if key.endswith((f".{word}", f" {word}"))][:3]
+    if not close:
         close = difflib.get_close_matches(word, names, n=3, cutoff=0.6)
     if close:
         return f"Did you mean {' or '.join(repr(names[key]) for key in close)}?"

@@ -326,7 +326,7 @@ def _split_records(as_stored: str, delimiter: str | None) -> tuple[list[_Record]
         records = _with_stray_bytes(records, as_stored)
     if delimiter == "|":
         records = _without_rules(records)
-    if delimiter == BLANK:
+    if delimiter in (BLANK, BLANKS):
         records = _with_name_of_names(records)
     if stated is not None:
         records[0] = _Record(records[0].text, [])  # sep=; is no row of the table

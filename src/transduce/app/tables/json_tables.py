@@ -126,8 +126,11 @@ class JsonLinesFormat(_JsonFormat):
             if table is not None:
                 return table
             return _frame_of([whole]), JsonObjects([text.strip()], JSON_LINES.name)
-        rows: list[JsonObject] = []
-        texts: list[str] = []
+        if not _begins_with_an_object(text):
+            rows, texts = _objects_in_sequence(text)
+            return _frame_of(rows), JsonObjects(texts, self.name)
+        rows = []
+        texts = []
         for number, line in enumerate(text.split("\n"), start=1):
             if line.strip():
                 rows.append(json_object(line, number))
@@ -157,6 +160,45 @@ def _whole_object(text: str) -> JsonObject | None:
     except json.JSONDecodeError:
         return None
     return whole if isinstance(whole, dict) else None
+
+
+def _begins_with_an_object(text: str) -> bool:
+    """Return whether the first line that is not blank holds all of an object."""
+    line = next(line for line in text.splitlines() if line.strip())
+    try:
+        json.loads(line)
+    except json.JSONDecodeError:
+        return False
+    return True
+
+
+def _objects_in_sequence(text: str) -> tuple[list[JsonObject], list[str]]:
+    """Return objects that go over several lines each, one after the other, and their texts.
+
+    The texts are of one line each: no text in JSON has a line break of its own.
+    """
+    rows: list[JsonObject] = []
+    texts: list[str] = []
+    place = _after_blanks(text, 0)
+    while place < len(text):
+        row, end = _decode_at(text, place, len(rows) + 1)
+        rows.append(row)
+        texts.append(re.sub(r"\s*[\r\n]\s*", " ", text[place:end]))
+        place = _after_blanks(text, end)
+    return rows, texts
+
+
+def _decode_at(text: str, place: int, number: int) -> tuple[JsonObject, int]:
+    """Return the object at a place of a text, and where it ends; it has this number."""
+    try:
+        row, end = _DECODER.raw_decode(text, place)
+    except _RepeatedNameError as error:
+        raise ValueError(f"has {error.name!r} twice in the object in place {number}") from error
+    except json.JSONDecodeError as error:
+        raise _not_json(text, error.pos, error.msg) from error
+    if not isinstance(row, dict):
+        raise ValueError(f"has no object {{...}} in place {number}, as others of its rows are")
+    return row, end
 
 
 def _table_in_object(text: str, whole: JsonObject) -> tuple[pd.DataFrame, JsonObjects] | None:

@@ -49,6 +49,16 @@ _MARKUP = (
         f"is XML: open it in a spreadsheet program, and {_AS_TABLE}",
     ),
 )
+_TEXTS = (
+    (
+        re.compile(rb"(\s*%[^\n]*\n|\s)*@relation\s", re.I),
+        f"is an ARFF file of Weka: open it there, and {_AS_TABLE}",
+    ),
+    (
+        re.compile(rb".{0,400}SPSS PORT FILE", re.S),
+        "is a portable file of SPSS: open it there, and save it as .sav",
+    ),
+)
 _IN_ARCHIVES = (
     ("word/document.xml", f"is a Word document: copy the table into a sheet, and {_AS_TABLE}"),
     ("ppt/presentation.xml", f"is a presentation: copy the table into a sheet, and {_AS_TABLE}"),
@@ -67,7 +77,7 @@ def refuse_other_kinds(content: bytes) -> None:
     if re.match(rb"A\n[23]\n\d+\n", content):
         raise ValueError(_OF_R)
     start = content[:4096].lstrip(b"\xef\xbb\xbf \t\r\n")
-    for pattern, sentence in _MARKUP:
+    for pattern, sentence in (*_MARKUP, *_TEXTS):
         if pattern.match(start):
             raise ValueError(sentence)
 
