@@ -196,10 +196,11 @@ class TestSecondFile:
             (["r1", "r1"], "stands in several rows.*second"),
             (["x1", "x2"], "No 'id' of the checks is in the table"),
             (["r1", None], "has no 'id'"),
+            ([], "checks has no rows"),
         ],
     )
     def test_identifiers_that_repeat_or_are_missing_are_refused(self, judged, ids, message):
-        checks = pd.DataFrame({"id": ids, "gold": ["ham", "ham"]})
+        checks = pd.DataFrame({"id": ids, "gold": ["ham"] * len(ids)})
         with pytest.raises(ValueError, match=message):
             audit(judged.drop(columns="gold"), "gold", "llm", checks=checks, id="id")
 

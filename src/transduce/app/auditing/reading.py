@@ -470,6 +470,8 @@ def join_checks(
     Without an identifier rows are matched by the row numbers that a list of drawn rows has.
     Identifiers that repeat or do not match are refused or told.
     """
+    if len(checks) == 0:
+        raise ValueError("The table of checks has no rows.")
     id, row_ids = _find_identifier(frame, checks, id)
     check_ids = _field_of_checks(checks, id)
     labels = {wanted[0]: _field_of_checks(checks, wanted[0])}

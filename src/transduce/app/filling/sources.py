@@ -221,7 +221,8 @@ def as_pandas(table: Any) -> pd.DataFrame:
         return frame
     kind = type(table).__name__
     raise WrongTypeError(
-        f"fill takes a pandas or polars frame; got {kind}. Files are filled by `transduce fill`."
+        f"A table is a pandas or polars frame; got {kind}. `fill` also takes a Dask frame, or the "
+        "path of a file."
     )
 
 
