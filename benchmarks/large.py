@@ -185,7 +185,7 @@ def methods(names: list[str], n_labels: int = 5000) -> None:
     from dataclasses import replace
 
     from transduce.app.filling.diagnostics import Diagnosis
-    from transduce.app.filling.engine import fit_rows
+    from transduce.app.filling.fitting import fit_rows
     from transduce.app.filling.later_rows import FittedFill
     from transduce.app.filling.options import Options
     from transduce.app.filling.sources import FrameSource, draw

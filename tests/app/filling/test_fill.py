@@ -25,8 +25,9 @@ from transduce import (
 )
 from transduce.app.filling.class_calibration import ClassCalibration
 from transduce.app.filling.diagnostics import row_map
-from transduce.app.filling.engine import fill_table, join_answers
+from transduce.app.filling.engine import fill_table
 from transduce.app.filling.hidden_labels import score
+from transduce.app.filling.joined_answers import join_answers
 from transduce.app.filling.options import Options
 from transduce.app.filling.plan import make_plan
 from transduce.app.tables.columns import new_names, width_reduction

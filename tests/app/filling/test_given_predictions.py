@@ -15,7 +15,7 @@ from transduce.app.filling.corrected_machine import (
     LEAST_SLOPE_OF_CANDIDATES,
     CorrectedMachine,
 )
-from transduce.app.filling.engine import fit_rows
+from transduce.app.filling.fitting import fit_rows
 from transduce.app.filling.given_predictions import (
     MEMBER,
     PredictedClasses,
