@@ -39,6 +39,18 @@ def join_assumptions(assumptions: Iterable[str]) -> str:
 # % of the true values were in intervals at 90 %, although rows were labelled at random.
 ALIKE = "the other columns were recorded in the same way with and without a label"
 
+
+def with_factor(assumption: str, factor: float) -> str:
+    """Return an assumption by which odds of a label may be off, by a factor; 1 leaves it as is."""
+    if factor <= 1.0:
+        return assumption
+    off = (
+        f"up to a factor of {factor:g} either way in the odds of a label, which may depend on the "
+        "value itself"
+    )
+    return assumption.replace(f", and {ALIKE}", f", {off}, and {ALIKE}")
+
+
 LATER = Assumption(
     "the rows that come later are like the labelled ones, differing from them by chance alone",
     condition="if later rows are like the labelled ones",

@@ -7,13 +7,13 @@ from html import escape
 from typing import Any
 
 from transduce.core.assumptions import (
-    ALIKE,
     CHANCE,
     LATER,
     LATER_DRAWN,
     LIMITED,
     STILL,
     join_assumptions,
+    with_factor,
 )
 from transduce.core.findings import Drift, Limits, Verdict
 from transduce.core.guarantee_sentences import (
@@ -182,14 +182,7 @@ class Guarantee:
         """What has to be true, with the factor by which odds may be off."""
         if self.factor <= 1.0:
             return self.assumptions
-        off = (
-            f"up to a factor of {self.factor:g} either way in the odds of a label, which may "
-            "depend on the value itself"
-        )
-        return tuple(
-            assumption.replace(f", and {ALIKE}", f", {off}, and {ALIKE}")
-            for assumption in self.assumptions
-        )
+        return tuple(with_factor(assumption, self.factor) for assumption in self.assumptions)
 
     @property
     def hedged(self) -> bool:

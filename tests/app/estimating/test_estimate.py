@@ -200,20 +200,21 @@ ALL_ROWS = np.ones(300, dtype=bool)
 
 class TestDesigns:
     @pytest.mark.parametrize(
-        ("design", "kind"),
+        ("design", "condition"),
         [
-            (Chance(), "approximate"),
-            (Chance(within="region"), "approximate"),
-            (Chance(sensitivity=1.5), "approximate"),
-            (Drawn("drawn"), "approximate"),
-            (Sampled("probability"), "approximate"),
-            (Estimated(), "approximate"),
+            (Chance(), "labelled at random, and"),
+            (Chance(within="region"), "at random within each category"),
+            (Chance(sensitivity=1.5), "at random, up to a factor of 1.5 either way in the odds"),
+            (Drawn("drawn"), "drawn at random"),
+            (Sampled("probability"), "with the probability given"),
+            (Estimated(), "depends on the other columns alone, about as was estimated"),
         ],
     )
-    def test_means(self, design, kind):
+    def test_means(self, design, condition):
         result, price, _ = filled("price", design)
         line = result.estimate("mean").iloc[0]
-        assert line["kind"] == kind
+        assert line["kind"] == "approximate"
+        assert condition in result.predicted_column.assumption
         assert line["lower"] <= price.mean() <= line["upper"]
 
     def test_drawn_rows_teach_each_other(self):
@@ -242,6 +243,13 @@ class TestDesigns:
         plain = filled("price", Chance())[0].estimate().iloc[0]
         wide = filled("price", Chance(sensitivity=2.0))[0].estimate().iloc[0]
         assert wide["upper"] - wide["lower"] > plain["upper"] - plain["lower"]
+
+    def test_a_difference_that_was_found_is_what_estimates_rest_on(self):
+        """It was said that rows were labelled at random, though their odds were estimated."""
+        frame, _, _ = make_table()
+        chosen = frame["size"].to_numpy() + np.tile([12.0, -12.0], 150) > 52.0
+        column = filled("price", chosen=chosen)[0].predicted_column
+        assert "about as was estimated" in column.assumption
 
     def test_groups_are_the_units(self):
         chosen = np.isin(np.arange(300) // 3, np.random.default_rng(1).permutation(100)[:30])

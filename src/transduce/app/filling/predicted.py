@@ -27,6 +27,7 @@ from transduce.app.filling.options import Options
 from transduce.app.filling.plan import FOLDS
 from transduce.conformal.calibrated_fit import CalibratedFit
 from transduce.conformal.designs.propensity import EstimatedOdds, estimate_odds
+from transduce.core.assumptions import ESTIMATE, with_factor
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.validation import class_codes
 from transduce.ensemble.blend import TransductiveBlend
@@ -117,13 +118,22 @@ def make_column(
         classes=classes,
         sample=sample,
         frame=frame,
-        assumption=str(options.design.assumption),
+        assumption=find_assumption(result, odds),
         names=names,
         shares=result.fit.shares,
         limits=possible_range(options),
         given=given,
         beyond=0 if odds is None else int(np.sum(odds.beyond & result.labels.missing)),
     )
+
+
+def find_assumption(result: FillResult, odds: EstimatedOdds | None) -> str:
+    """Return what has to be true of the labels, also where their odds were estimated."""
+    design = result.options.design
+    assumption = str(design.assumption)
+    if odds is not None:
+        assumption = str(ESTIMATE)
+    return with_factor(assumption, design.sensitivity)
 
 
 def possible_range(options: Options) -> tuple[float, float]:

@@ -27,6 +27,7 @@ from transduce.app.filling.predicted import (
     possible_range,
     predict_fit,
 )
+from transduce.core.assumptions import with_factor
 from transduce.core.types import AnyArray, Array, ColumnName, Mask
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ def predict_parts(
         classes=classes,
         sample=sample,
         frame=columns,
-        assumption=str(design.assumption),
+        assumption=with_factor(str(design.assumption), design.sensitivity),
         names=pd.Index([f"row {number:,}" for number in range(1, len(missing) + 1)]),
         shares=result.fit.shares,
         limits=possible_range(result.options),
