@@ -12,4 +12,7 @@ def take_few_draws(patch):
     patch.setattr("transduce.model_selection.methods.TREES", 40)
     patch.setattr("transduce.methods.confidence_machine.setting_grid.N_TREES", 30)
     patch.setattr("transduce.conformal.exchangeability.N_TREES", 20)
+    patch.setattr("transduce.conformal.seen_labels.N_TREES", 50)
+    patch.setattr("transduce.app.auditing.suspects.N_TREES", 50)
+    patch.setattr("transduce.app.filling.next_labels.REPEATS", 1)
     patch.setattr("transduce.conformal.designs.propensity.N_TREES", 20)

@@ -1,6 +1,17 @@
 """What all tests of the application leave out, since it takes long and few of them ask for it."""
 
+from functools import cache
+
 import pytest
+import typer.testing
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _one_command_line():
+    """Make the commands of the program once, as a run of it does, not for every call of a test."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(typer.testing, "_get_command", cache(typer.testing._get_command))
+        yield
 
 
 @pytest.fixture(autouse=True)

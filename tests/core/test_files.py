@@ -256,14 +256,17 @@ def test_an_interrupt_waits_for_the_names(tmp_path, monkeypatch):
     done = threading.Event()
     other = threading.Thread(target=done.wait)
     other.start()
+    # A shell starts what runs in the background with Ctrl+C switched off.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt):
             write_three(tmp_path)
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     finally:
+        signal.signal(signal.SIGINT, before)
         done.set()
         other.join()
     assert contents(tmp_path) == NEW
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_threads_place_files_too(tmp_path):
