@@ -264,28 +264,10 @@ class MiscoverageDisplay(Display):
         likely = int(np.searchsorted(np.cumsum(self.probabilities), 0.999))
         last = min(max(likely, self.bound, self.truth or 0) + 1, counts[-1])
         within = counts <= self.bound
-        for mask, color, word in (
-            (within, INSIDE, f"{100 * self.certainty:g} %: at most {self.bound}"),
-            (~within, REGION, "more"),
-        ):
-            shown = counts[mask & (counts <= last)]
-            if last <= MOST_BARS:
-                ax.bar(
-                    shown,
-                    self.probabilities[shown],
-                    0.85 if last < 120 else 1.0,
-                    color=color,
-                    label=word,
-                )
-            else:  # thousands of bars would look the same and take minutes
-                shown_bars = np.unique(np.append(shown[:: last // MOST_BARS + 1], shown[-1:]))
-                ax.fill_between(
-                    shown_bars,
-                    self.probabilities[shown_bars],
-                    color=color,
-                    lw=0,
-                    label=word,
-                )
+        shown = counts <= last
+        likely_part = f"{100 * self.certainty:g} %: at most {self.bound}"
+        self._draw_counts(ax, counts[within & shown], last, color=INSIDE, label=likely_part)
+        self._draw_counts(ax, counts[~within & shown], last, color=REGION, label="more")
         if self.truth is not None:
             ax.axvline(self.truth, color=OUTSIDE, lw=2, label=f"truth: {self.truth}")
         ax.set(xlim=(-0.8, last + 0.8), ylim=(0.0, None))
@@ -296,6 +278,16 @@ class MiscoverageDisplay(Display):
             ylabel="probability",
             loc="upper right",
         )
+
+    def _draw_counts(self, ax: Axes, counts: AnyArray, last: int, **style: Any) -> None:
+        """Draw the probabilities of some of the numbers up to `last`."""
+        if last <= MOST_BARS:
+            width = 0.85 if last < 120 else 1.0
+            ax.bar(counts, self.probabilities[counts], width, **style)
+            return
+        # Thousands of bars would look the same and take minutes.
+        points = np.unique(np.append(counts[:: last // MOST_BARS + 1], counts[-1:]))
+        ax.fill_between(points, self.probabilities[points], lw=0, **style)
 
 
 @dataclass(eq=False, repr=False)

@@ -51,14 +51,25 @@ def make_answer(
     if table.classes is None:
         others = [LevelAnswer(level, regions=make_regions(table, level)) for level in further]
         regions = make_regions(table, confidence)
-        return _nested(replace(answer, regions=regions, further=tuple(others)), table, confidence)
+        answer = replace(answer, regions=regions, further=tuple(others))
+    else:
+        answer = _with_sets(answer, table, confidence, further)
+    return _nested(answer, table, confidence)
+
+
+def _with_sets(
+    answer: Answer, table: CalibratedTable, confidence: float, further: Sequence[float]
+) -> Answer:
+    """Return the answer with sets of classes at a level, and at further ones."""
+    # Where labels were chosen by their class, all classes are known.
+    may_be_unseen = table.weights.kind != CLASSES
     p_values = find_p_values(table)
     p_unseen = find_p_unseen(table)
     sets, unseen = _make_sets(table, confidence, p_values, p_unseen)
     others = []
     for level in further:
         at_level = LevelAnswer(level, None, *_make_sets(table, level, p_values, p_unseen))
-        if table.weights.kind == CLASSES:
+        if not may_be_unseen:
             at_level = replace(at_level, unseen=None)
         others.append(at_level)
     ranked = np.sort(p_values, axis=1)
@@ -70,10 +81,9 @@ def make_answer(
         credibility=ranked[:, -1],
         further=tuple(others),
     )
-    if table.weights.kind == CLASSES:  # classes that were chosen by are known
-        return answer
-    answer = replace(answer, unseen=unseen, p_unseen=p_unseen)
-    return _nested(answer, table, confidence)
+    if may_be_unseen:
+        answer = replace(answer, unseen=unseen, p_unseen=p_unseen)
+    return answer
 
 
 def _nested(answer: Answer, table: CalibratedTable, confidence: float) -> Answer:

@@ -209,6 +209,15 @@ def _is_about_rows(guarantee: Guarantee) -> bool:
 
 def _exceptions(guarantee: Guarantee, region: str, everything: str) -> list[str]:
     """Return where nothing is ruled out, and why, sentence by sentence."""
+    return [
+        *_exceptions_of_classes(guarantee),
+        *_too_few_labels(guarantee, region, everything),
+        *_rows_without_bounds(guarantee, region, everything),
+    ]
+
+
+def _exceptions_of_classes(guarantee: Guarantee) -> list[str]:
+    """Return what does not hold of some classes, sentence by sentence."""
     sentences = []
     if guarantee.any_class:
         sentences.append(
@@ -222,17 +231,32 @@ def _exceptions(guarantee: Guarantee, region: str, everything: str) -> list[str]
             "It holds over all rows, not within each class: of a rare class, far more rows may be "
             f"outside. {option('label_conditional', True)} makes it hold within every class."
         )
-    if guarantee.n_short:
-        few = "One class has too few calibration labels and is in every set."
-        many = f"{guarantee.n_short} classes have too few calibration labels and are in every set."
-        sentences.append(few if guarantee.n_short == 1 else many)
+    return sentences
+
+
+def _too_few_labels(guarantee: Guarantee, region: str, everything: str) -> list[str]:
+    """Return which classes and categories have too few labels, sentence by sentence."""
+    sentences = []
+    if guarantee.n_short == 1:
+        sentences.append("One class has too few calibration labels and is in every set.")
+    elif guarantee.n_short:
+        sentences.append(
+            f"{guarantee.n_short} classes have too few calibration labels and are in every set."
+        )
     if guarantee.short:
         names = ", ".join(guarantee.short)
+        categories = f"Categories {names} have"
         if len(guarantee.short) == 1:
-            those = f"Category {names} has"
-        else:
-            those = f"Categories {names} have"
-        sentences.append(f"{those} too few calibration labels: there the {region} is {everything}.")
+            categories = f"Category {names} has"
+        sentences.append(
+            f"{categories} too few calibration labels: there the {region} is {everything}."
+        )
+    return sentences
+
+
+def _rows_without_bounds(guarantee: Guarantee, region: str, everything: str) -> list[str]:
+    """Return at which rows nothing is ruled out, sentence by sentence."""
+    sentences = []
     if guarantee.n_unbounded:
         subject = "rows like them"
         if guarantee.n_unbounded == 1:

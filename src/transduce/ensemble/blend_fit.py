@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -462,51 +462,56 @@ class BlendFit:
     def answer(self, left_out: dict[str, str]) -> tuple[Answer, Any]:
         """Return the answer at the unlabelled rows, and the labels completed with it."""
         sample = self.problem.sample
-        classes = self.problem.classes
         mean, spread, reached = self.blend(self.replies.values())
         index = None
         if sample.index is not None:
             index = sample.index[sample.unlabelled]
-        status: Any = "answered"
-        own_settings: dict[str, Any] = {
-            "values": mean,
-            "standard_errors": self.standard_errors(mean, spread),
-        }
-        if classes is not None:
-            ranked = np.sort(mean, axis=1)
-            winner = mean.argmax(axis=1)
-            own_settings = {
-                "values": classes[winner],
-                "standard_errors": spread[np.arange(len(spread)), winner],
-            }
-            own_settings |= {
-                "confidence": ranked[:, -1] - ranked[:, -2],
-                "probabilities": mean,
-                "classes": classes,
-            }
-            status = np.where(own_settings["confidence"] <= 1e-9, "tied", "answered")
-        notes = {
-            name: [message for _, message in reply.notes] for name, reply in self.replies.items()
-        }
-        diagnostics = {
+        answer = Answer(
+            rows=sample.unlabelled,
+            values=mean,
+            status=np.where(reached, "answered", "unreached"),
+            guarantee=NO_GUARANTEE,
+            index=index,
+            diagnostics=self._diagnose(left_out),
+        )
+        if self.problem.classes is None:
+            answer = replace(answer, standard_errors=self.standard_errors(mean, spread))
+            return answer, sample.complete(mean, reached)
+        answer = self._choose_classes(answer, mean, spread, reached)
+        return answer, sample.complete(answer.values.astype(object), reached)
+
+    def _choose_classes(
+        self, answer: Answer, probabilities: Array, spread: Array, reached: Mask
+    ) -> Answer:
+        """Return the answer with the most probable class of each row."""
+        classes = self.problem.classes
+        assert classes is not None
+        winner = probabilities.argmax(axis=1)
+        ranked = np.sort(probabilities, axis=1)
+        lead = ranked[:, -1] - ranked[:, -2]
+        return replace(
+            answer,
+            values=classes[winner],
+            status=np.where(reached & (lead <= 1e-9), "tied", answer.status),
+            standard_errors=spread[np.arange(len(spread)), winner],
+            confidence=lead,
+            probabilities=probabilities,
+            classes=classes,
+        )
+
+    def _diagnose(self, left_out: dict[str, str]) -> dict[str, Any]:
+        """Return what became of the members."""
+        messages = {}
+        for name, reply in self.replies.items():
+            if reply.notes:
+                messages[name] = [message for _, message in reply.notes]
+        return {
             "left out": left_out | self.failed,
             "calibration": self.factors,
             "power": self.power,
-            "warnings": {name: messages for name, messages in notes.items() if messages},
+            "warnings": messages,
             "seconds": {name: reply.seconds for name, reply in self.replies.items()},
         }
-        answer = Answer(
-            rows=sample.unlabelled,
-            status=np.where(reached, status, "unreached"),
-            guarantee=NO_GUARANTEE,
-            index=index,
-            diagnostics=diagnostics,
-            **own_settings,
-        )
-        values = mean
-        if classes is not None:
-            values = answer.values.astype(object)
-        return answer, sample.complete(values, reached)
 
 
 @dataclass(frozen=True, eq=False)
@@ -544,6 +549,14 @@ class Earlier:
         return OutOfFold(hidden, together, problem.truth[hidden])
 
 
+class CalibratedMembers(NamedTuple):
+    """Members that answer at the unlabelled rows, and at labels that were hidden from them."""
+
+    replies: dict[str, RawPrediction]  # at the unlabelled rows
+    factors: dict[str, float]  # by which each member's scores become shares
+    out_of_fold: OutOfFold | None  # at hidden labels, if weights are estimated from them
+
+
 @dataclass(frozen=True, eq=False)
 class Asking:
     """Members that are asked for their answers; `failed` says which of them failed, and why."""
@@ -567,43 +580,43 @@ class Asking:
     def fit(self, random: np.random.RandomState) -> BlendFit:
         """Fit the members, weigh them, and return what it takes to blend their answers."""
         given = read_weights(self.settings.weights, list(self.members))
-        replies = self.replies()
-        problem = self.problem
-        earlier = self.earlier
-        columns = None
-        if earlier is not None and self.estimated:
-            columns = earlier.out_of_fold(problem, list(replies))
-        if earlier is not None and columns is not None:
-            factors = {name: earlier.fit.factors[name] for name in replies}
-        else:
-            folds, hidden = self.out_of_fold(replies, random)
-            replies = {name: replies[name] for name in hidden}
-            factors = {
-                name: calibrate(problem, folds, replies[name], folds_of_member)
-                for name, folds_of_member in hidden.items()
-            }
-            if self.estimated and folds:
-                columns = OutOfFold.of(problem, folds, hidden, factors)
-        kept = np.array([given[name] for name in replies])
+        calibrated = self._calibrate(self.replies(), random)
+        kept = np.array([given[name] for name in calibrated.replies])
         if kept.sum() == 0.0:
             raise ValueError(
                 "The members left have weight 0: give weights to those that do not fail."
             )
         fitted = BlendFit(
-            problem,
-            replies,
-            factors,
+            self.problem,
+            calibrated.replies,
+            calibrated.factors,
             kept / kept.sum(),
             failed=self.failed,
-            hidden=columns,
+            hidden=calibrated.out_of_fold,
         )
-        if columns is None:
+        if calibrated.out_of_fold is None:
             return fitted
-        _, unit = fitted.moments
-        errors = columns.errors(unit)
-        weights = shrunk_weights(errors, len(np.unique(columns.hidden)))
-        weights = _line_alone(replies, errors, weights)
-        return _with_out_of_fold(replace(fitted, weights=weights), columns)
+        return _weigh_by_errors(fitted, calibrated.out_of_fold)
+
+    def _calibrate(
+        self, replies: dict[str, RawPrediction], random: np.random.RandomState
+    ) -> CalibratedMembers:
+        """Return the members that answer at hidden labels too, and what they answer there."""
+        problem = self.problem
+        if self.earlier is not None and self.estimated:
+            columns = self.earlier.out_of_fold(problem, list(replies))
+            if columns is not None:
+                factors = {name: self.earlier.fit.factors[name] for name in replies}
+                return CalibratedMembers(replies, factors, columns)
+        folds, hidden = self.out_of_fold(replies, random)
+        factors = {
+            name: calibrate(problem, folds, replies[name], folds_of_member)
+            for name, folds_of_member in hidden.items()
+        }
+        columns = None
+        if self.estimated and folds:
+            columns = OutOfFold.of(problem, folds, hidden, factors)
+        return CalibratedMembers({name: replies[name] for name in hidden}, factors, columns)
 
     def replies(self) -> dict[str, RawPrediction]:
         """Return what the members answer at the unlabelled rows; leave out those that fail."""
@@ -653,25 +666,24 @@ class Asking:
         None stands for the replies of a member that needs none. There are no folds if they are of
         no use.
         """
-        sure = [
-            self.problem.classes is None or _has_probabilities(reply) for reply in replies.values()
-        ]
-        needed = [
-            name
-            for name, is_sure in zip(replies, sure, strict=True)
-            if self.estimated or not is_sure
-        ]
-        results: dict[str, Any] = {}
+        needed = list(replies)
+        if not self.estimated:
+            needed = [name for name, reply in replies.items() if self._needs_factor(reply)]
         if len(self.problem.labels) < MIN_LABELS or not needed:
             return [], dict.fromkeys(replies)
         cv = FOLDS
         if self.refits:
             cv = self.settings.cv
         folds = read_folds(cv, self.problem, random_state=random, quiet=True)
-        for name in needed:
-            results[name] = self._in_folds(self.members[name], replies[name], folds)
+        results = {
+            name: self._in_folds(self.members[name], replies[name], folds) for name in needed
+        }
         failures = self._failures(results, " when labels were hidden")
         return folds, {name: results.get(name) for name in replies if name not in failures}
+
+    def _needs_factor(self, reply: RawPrediction) -> bool:
+        """Return whether a member has scores of classes, which are no probabilities."""
+        return self.problem.classes is not None and not _has_probabilities(reply)
 
     def _in_folds(
         self, member: Any, reply: RawPrediction, folds: list[Fold]
@@ -690,6 +702,15 @@ class Asking:
             if isinstance(answer, Exception):
                 return answer
         return refitted
+
+
+def _weigh_by_errors(fitted: BlendFit, hidden: OutOfFold) -> BlendFit:
+    """Return the fit with weights by the errors that members make at hidden labels."""
+    _, unit = fitted.moments
+    errors = hidden.errors(unit)
+    weights = shrunk_weights(errors, len(np.unique(hidden.hidden)))
+    weights = _line_alone(fitted.replies, errors, weights)
+    return _with_out_of_fold(replace(fitted, weights=weights), hidden)
 
 
 def _line_alone(replies: dict[str, RawPrediction], errors: Array, weights: Array) -> Array:

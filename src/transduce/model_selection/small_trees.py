@@ -21,7 +21,7 @@ alike, so that a row between them lies to the left with a probability.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -251,6 +251,18 @@ def largest_shares(parts: Array, most: int) -> list[tuple[int, float]]:
     return list(zip(cuts.tolist(), shares.tolist(), strict=True))
 
 
+def best_cuts(X: Array, codes: AnyArray, counts: AnyArray, evidence: Evidence) -> Cuts:
+    """Return the cuts of rows (n, d) that say most of their classes (n,), if there are many."""
+    cuts = Cuts.between(X)
+    if len(cuts.feature) <= CUTS:
+        return cuts
+    placed = PlacedRows.of(X, codes, cuts)
+    left = count_left(placed, np.arange(len(codes)), len(counts))
+    parts = one_cut_evidence(counts, left, cuts.log_prior, evidence)
+    best = np.argsort(-np.round(parts[:-1], 9), kind="stable")[:CUTS]
+    return cuts.only(np.sort(best))
+
+
 class SmallTrees(NamedTuple):
     """The paths of the trees that count, and what each says."""
 
@@ -266,40 +278,39 @@ class SmallTrees(NamedTuple):
         counts = count_all(codes, rows, n_classes)
         prior = STRENGTH * (counts + 1.0) / (len(codes) + n_classes)
         evidence = Evidence.of(prior, len(codes))
-        cuts = Cuts.between(X)
+        cuts = best_cuts(X, codes, counts, evidence)
         placed = PlacedRows.of(X, codes, cuts)
-        if len(cuts.feature) > CUTS:
-            left = count_left(placed, rows, n_classes)
-            parts = one_cut_evidence(counts, left, cuts.log_prior, evidence)
-            kept = np.sort(np.argsort(-np.round(parts[:-1], 9), kind="stable")[:CUTS])
-            cuts = cuts.only(kept)
-            placed = PlacedRows.of(X, codes, cuts)
 
         def mean(of_class: AnyArray) -> Array:
             return (of_class + prior) / (of_class.sum() + STRENGTH)
+
+        def second_cuts(members: AnyArray) -> Iterator[tuple[int, float, Array, Array]]:
+            """Yield cuts of some rows, their shares, and the means left and right of them."""
+            in_all = count_all(codes, members, n_classes)
+            left = count_left(placed, members, n_classes)
+            parts = one_cut_evidence(in_all, left, cuts.log_prior, evidence)
+            for cut, share in largest_shares(parts, SECOND_CUTS):
+                if cut < 0:
+                    yield cut, share, mean(in_all), mean(in_all)
+                else:
+                    yield cut, share, mean(left[cut]), mean(in_all - left[cut])
 
         paths = []
         shares = []
         means = []
         parts = two_cut_evidence(placed, cuts.log_prior, evidence)
-        for first, share in largest_shares(parts, FIRST_CUTS):
+        for first, share_of_first in largest_shares(parts, FIRST_CUTS):
             if first < 0:
                 paths.append((first, 0, -1))
-                shares.append(share)
+                shares.append(share_of_first)
                 means.append((mean(counts), mean(counts)))
                 continue
             is_left = is_left_of(placed, first)
             for side, members in enumerate((rows[is_left], rows[~is_left])):
-                own = count_all(codes, members, n_classes)
-                left = count_left(placed, members, n_classes)
-                below = one_cut_evidence(own, left, cuts.log_prior, evidence)
-                for second, part in largest_shares(below, SECOND_CUTS):
+                for second, share, mean_left, mean_right in second_cuts(members):
                     paths.append((first, side, second))
-                    shares.append(share * part)
-                    if second < 0:
-                        means.append((mean(own), mean(own)))
-                    else:
-                        means.append((mean(left[second]), mean(own - left[second])))
+                    shares.append(share_of_first * share)
+                    means.append((mean_left, mean_right))
         return cls(cuts, np.array(paths), np.array(shares), np.array(means))
 
     def answer(self, X: Array) -> Array:

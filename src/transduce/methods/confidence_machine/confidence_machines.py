@@ -376,15 +376,17 @@ class MachineEstimator:
                 "and ridge."
             )
         candidates = options.candidates
+        set_by_features = []
         if not isinstance(candidates, tuple):
             candidates = default_settings(rows)
-            estimated = True
-        else:
-            estimated = any(setting.estimated for setting in candidates)
+            set_by_features.append("the kernels")
+        elif any(setting.estimated for setting in candidates):
+            set_by_features.append("the kernels")
         grid = SettingGrid.build(candidates, rows)
         neighborhood = None
         if options.is_local:
             neighborhood = Neighborhood.build(rows, rows_l)
+            set_by_features.append("the neighbours")
         machine = TunedMachine.build(
             grid,
             rows_l,
@@ -408,11 +410,6 @@ class MachineEstimator:
             self._machine = with_labels(y_l)
         self.settings_ = grid.settings
         self.width_ = None
-        set_by_features = []
-        if estimated:
-            set_by_features.append("the kernels")
-        if options.is_local:
-            set_by_features.append("the neighbours")
         return set_by_features
 
     def _new_rows(self, X: Rows, *, own_value: bool = True) -> Array:
@@ -931,17 +928,27 @@ class RidgeConfidenceClassifier(MachineEstimator, ClassTransducer):
         unlabelled, estimated = self._fit_machine(sample, targets, classes[codes])
         self.classes_ = classes
         self._codes = codes
+        self._probabilities = self._prepare_probabilities(sample)
+        self._conditional = bool(self.label_conditional)
+        self.p_unseen_ = float(p_values(0, _count_single_labels(codes), len(codes)))
+        promise = promise_sets(self._level(None), codes, by_class=self._conditional)
+        self.guarantee_ = explain(self._machine, sample, promise, estimated)
+        self.answer_ = self._answer(sample, unlabelled)
+        self.transduction_ = sample.complete(self.answer_.values.astype(object))
+        return self
+
+    def _prepare_probabilities(self, sample: PartlyLabelled) -> ClassProbabilities:
+        """Return what `predict_proba` needs of the labelled rows."""
         rows = arrays.to_numpy(arrays.pick(sample.X, sample.labelled))
         numbers = number_rows(rows)
         if self.kernel == "precomputed":
             rows = rows[:, sample.labelled]
             numbers = number_rows_of_kernel(rows)
         machine = clone(self).set_params(missing_label=None)
-        self._probabilities = ClassProbabilities(machine, rows, numbers, codes, classes)
-        self._conditional = bool(self.label_conditional)
-        n_labelled = len(codes)
-        n_single = _count_single_labels(codes)
-        self.p_unseen_ = float(p_values(0, n_single, n_labelled))
+        return ClassProbabilities(machine, rows, numbers, self._codes, self.classes_)
+
+    def _answer(self, sample: PartlyLabelled, unlabelled: Array) -> Answer:
+        """Return classes, sets and p-values of the unlabelled rows (m, d)."""
         answers = self._judge(unlabelled, np.ones(unlabelled.shape[0]))
         p = answers.p_values
         xp = arrays.namespace(p)
@@ -952,11 +959,9 @@ class RidgeConfidenceClassifier(MachineEstimator, ClassTransducer):
         for other in sorted(others):
             sets = self._sets(p, other)
             further.append(LevelAnswer(other, None, sets, self._unseen_at(other, zeros)))
-        promise = promise_sets(level, codes, by_class=self._conditional)
-        self.guarantee_ = explain(self._machine, sample, promise, estimated)
-        self.answer_ = Answer(
+        return Answer(
             rows=sample.unlabelled,
-            values=classes[answers.best],
+            values=self.classes_[answers.best],
             status=answers.status,
             guarantee=self.guarantee_,
             label_sets=self._sets(p, level),
@@ -965,13 +970,11 @@ class RidgeConfidenceClassifier(MachineEstimator, ClassTransducer):
             p_unseen=zeros + self.p_unseen_,
             confidence=1.0 - xp.clip(second_largest, self.p_unseen_, None),
             credibility=xp.max(p, axis=1),
-            classes=classes,
+            classes=self.classes_,
             index=_unlabelled_index(sample),
             further=tuple(further),
             diagnostics={"form": self._machine.form, **answers.choice},
         )
-        self.transduction_ = sample.complete(self.answer_.values.astype(object))
-        return self
 
     def _unseen_at(self, confidence: float, zeros: Array) -> Mask:
         """Return whether a class that no label shows is possible at rows (m,): at all or none."""

@@ -718,20 +718,10 @@ def _fit_rows(
     else:
         radii = float(settings.radius) / np.broadcast_to(labels.spread, y.shape[1])
         completion, tethers = complete_in_ball(
-            regression.system,
-            y,
-            ~labelled,
-            start=start,
-            radii=radii,
+            regression.system, y, ~labelled, start=start, radii=radii
         )
         tether = _of_columns(tethers)
-    if not completion.solver.get("converged", True):
-        warnings.warn(
-            "Conjugate gradients stopped at a relative residual of "
-            f"{completion.solver['relative_residual']:.1e}: the answers are good to about as many "
-            "digits. A larger ridge or tether helps.",
-            stacklevel=4,
-        )
+    _warn_if_unfinished(completion)
     return FittedRidge(
         basis=basis,
         labels=labels,
@@ -744,6 +734,18 @@ def _fit_rows(
         labelled_loo=step.leave_one_out(y),
         labelled_rows=basis.pick(rows, labelled),
         settings=settings,
+    )
+
+
+def _warn_if_unfinished(completion: Completion) -> None:
+    """Warn if conjugate gradients stopped before they converged."""
+    if completion.solver.get("converged", True):
+        return
+    warnings.warn(
+        "Conjugate gradients stopped at a relative residual of "
+        f"{completion.solver['relative_residual']:.1e}: the answers are good to about as many "
+        "digits. A larger ridge or tether helps.",
+        stacklevel=5,
     )
 
 
