@@ -171,7 +171,7 @@ def test_blends_and_searches_get_folds_that_split_no_group():
     X, y, _, groups = patients(3)
     seen = groups[~np.isnan(y)]
     for inner in (TransductiveBlend(cv=4), GridSearchCV(Ridge(), {"alpha": [1.0]}, cv=4)):
-        ready = with_group_folds(inner, seen, 0)
+        ready = with_group_folds(inner, seen)
         for visible, hidden in ready.cv:
             assert not set(seen[visible]) & set(seen[hidden])
         assert inner.cv == 4

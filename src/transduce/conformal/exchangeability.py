@@ -487,7 +487,6 @@ def drift_along(
     labelled: Mask,
     at: Array,
     errors: list[Array],
-    seed: int = 0,
 ) -> Drift:
     """Return whether kinds of rows lie apart along an order (n,), and whether errors drift.
 
@@ -504,7 +503,7 @@ def drift_along(
     c = len(at)
     if c < FEWEST_ALONG or np.ptp(at) == 0.0:
         return Drift(later, apart, None, False)
-    random = np.random.RandomState(seed)
+    random = np.random.RandomState(0)
     by_order = np.argsort(at, kind="stable")  # whatever order the rows came in
     at = at[by_order]
     errors = [error[by_order] for error in errors]

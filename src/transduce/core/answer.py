@@ -106,6 +106,21 @@ class Regions:
         return cls(intervals)
 
     @classmethod
+    def from_touching(cls, ends: Array, counts: AnyArray) -> Regions:
+        """Build regions of ascending pieces (k, 2) that may touch; `counts` (n,) are those of rows.
+
+        Pieces of a row that touch, or overlap, are joined.
+        """
+        row = np.repeat(np.arange(len(counts)), counts)
+        is_next_row = row[1:] != row[:-1]
+        begins = is_next_row | (ends[1:, 0] > ends[:-1, 1])
+        is_first = np.append(True, begins)[: len(row)]
+        is_last = np.append(begins, True)[: len(row)]
+        joined = np.column_stack([ends[is_first, 0], ends[is_last, 1]])
+        n_joined = np.bincount(row[is_first], minlength=len(counts))
+        return cls(joined, np.append(0, np.cumsum(n_joined)))
+
+    @classmethod
     def concatenate(cls, parts: Iterable[Regions]) -> Regions:
         """Return the rows of several `Regions`, one after another.
 
@@ -245,19 +260,10 @@ class Regions:
 
     def opened(self, below: float, above: float) -> Regions:
         """Return the regions, open where one reaches `below` or `above`."""
-        row, ends = self._by_piece()
-        ends = ends.copy()
+        ends = arrays.to_numpy(self.pieces).copy()
         ends[ends[:, 0] <= below, 0] = -np.inf
         ends[ends[:, 1] >= above, 1] = np.inf
-        # Ends still ascend within a row: a piece that does not begin above the one before it
-        # belongs to it.
-        is_next_row = row[1:] != row[:-1]
-        apart = is_next_row | (ends[1:, 0] > ends[:-1, 1])
-        first = np.append(True, apart)[: len(row)]
-        last = np.append(apart, True)[: len(row)]
-        counts = np.bincount(row[first], minlength=len(self))
-        pieces = np.column_stack([ends[first, 0], ends[last, 1]])
-        return Regions(pieces, np.append(0, np.cumsum(counts)))
+        return Regions.from_touching(ends, self.n_pieces)
 
     def hull(self) -> Array:
         """Return the smallest interval that contains each row's region.

@@ -18,6 +18,7 @@ _NAMES = {*ON_DEVICE, "additive_chi2", "chi2", "precomputed"}
 _WITH_WIDTH = {"chi2", "exponential", "laplacian", "rbf"}
 MANY_FEATURES = 100
 LARGEST_SQUARE = 1e6  # squared width, up to which distances by a matrix product have their digits
+MOST_PAIRED = 1000  # rows whose distances give the median
 MOST_STEPS = 2**26  # differences of rows that are in memory at a time
 
 # Their kernel values with some hundred points stay in the processor's cache; a multiple of what
@@ -283,15 +284,15 @@ def narrowed(X: Array) -> Array:
     return np.asarray(coordinates).T
 
 
-def median_width(X: Array, *, max_rows: int = 1000) -> float:
-    """Return the median distance between two rows (n, d), whatever their order.
+def median_width(X: Array) -> float:
+    """Return the median distance between two rows (n, d), whatever their order, on the host.
 
-    At most ``max_rows^2 / 2`` distances are computed, on the host.
+    Of many rows, `MOST_PAIRED` are taken.
     """
     n = X.shape[0]
-    if n > max_rows:
+    if n > MOST_PAIRED:
         order = arrays.to_numpy(arrays.lexsort(X))
-        places = np.linspace(0, n - 1, max_rows).round().astype(int)
+        places = np.linspace(0, n - 1, MOST_PAIRED).round().astype(int)
         X = arrays.pick(X, order[places])
     distances = _distances_of_pairs(arrays.to_numpy(X))
     if len(distances) == 0:

@@ -161,7 +161,7 @@ def group_folds(groups: Any, n_folds: int, random_state: Seed = None) -> list[Fo
     return _pairs_of(fold_of_group[codes], len(fold_sizes))
 
 
-def with_group_folds(estimator: Any, groups: Any, random_state: Seed = None) -> Any:
+def with_group_folds(estimator: Any, groups: Any) -> Any:
     """Return a copy of an estimator whose own folds, if any, never split a group (l,)."""
     cv = getattr(last_step(estimator), "cv", None)
     if isinstance(cv, str) and cv == "auto":
@@ -171,7 +171,7 @@ def with_group_folds(estimator: Any, groups: Any, random_state: Seed = None) -> 
     if len(np.unique(group_codes(groups))) < 2:
         return estimator
     copy = clone(estimator)
-    last_step(copy).set_params(cv=group_folds(groups, int(cv), random_state))
+    last_step(copy).set_params(cv=group_folds(groups, int(cv), random_state=0))
     return copy
 
 

@@ -14,6 +14,7 @@ from transduce.core.words import quoted
 YES = ("true", "yes", "y", "1", "1.0", "x")
 NO = ("false", "no", "n", "0", "0.0", "", "nan", "none", "<na>")
 Allocation = Literal["equal", "proportional", "neyman"]
+N_BANDS = 5  # of uncertainty, which are strata
 FEWEST_A_STRATUM = 2  # rows drawn from each, if the number allows it: its spread can be told
 # What each stratum gets at least, as a share of what it would get in proportion to its size. If the
 # spreads are in truth the same everywhere, a total is then known at most a twentieth less precisely
@@ -172,10 +173,10 @@ def expected_spreads(n_checked: AnyArray, n_wrong: AnyArray) -> Array | None:
     return np.asarray(np.sqrt(share * (1.0 - share)))
 
 
-def uncertainty_bands(uncertainty: Array, n_bands: int = 5) -> AnyArray:
+def uncertainty_bands(uncertainty: Array) -> AnyArray:
     """Return the band of each row (n,) by how uncertain its prediction is, 0 the most certain.
 
     Bands hold about equally many rows; rows of equal uncertainty are in one.
     """
-    edges = np.quantile(uncertainty, np.linspace(0.0, 1.0, n_bands + 1)[1:-1])
+    edges = np.quantile(uncertainty, np.linspace(0.0, 1.0, N_BANDS + 1)[1:-1])
     return np.searchsorted(np.unique(edges), uncertainty, side="left")

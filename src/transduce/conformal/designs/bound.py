@@ -154,7 +154,7 @@ class BoundDesign:
             return estimator
         from transduce.model_selection.folds import with_group_folds
 
-        return with_group_folds(estimator, self.groups[rows], 0)
+        return with_group_folds(estimator, self.groups[rows])
 
     # ---- what to compare
 

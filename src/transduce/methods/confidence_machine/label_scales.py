@@ -32,6 +32,7 @@ from transduce.methods.confidence_machine.parabolas import (
     TIE,
     Interval,
     height,
+    interval_ends,
     merge,
     parabolas,
 )
@@ -42,7 +43,6 @@ from transduce.methods.confidence_machine.tuned_machine import (
     RowAnswers,
     TunedMachine,
     TunedRegions,
-    join_touching,
     tuned_regions,
 )
 
@@ -283,12 +283,7 @@ def join_scales(
         n_joined[j] = len(region)
         best_values[j] = value
         best_scales[j] = best
-    ends = np.empty((len(joined), 2))
-    for place in range(len(joined)):
-        low, high = joined[place]
-        ends[place, 0] = low
-        ends[place, 1] = high
-    return ends, n_joined, best_values, best_scales
+    return interval_ends(joined), n_joined, best_values, best_scales
 
 
 @njit(cache=True, nogil=True)
@@ -434,7 +429,7 @@ class ScaledMachine:
         winners = np.empty(len(rows), dtype=np.intp)
         used = np.zeros((len(rows), len(self.grid)), dtype=bool)
         pieces = [np.empty((0, 2))]
-        counts = [np.zeros(1, dtype=np.intp)]
+        counts = [np.empty(0, dtype=np.intp)]
         for part, borders, curves in self._borders(rows):
             neighbors = self.machines[0].neighbors(rows[part])
             chunks = [
@@ -447,8 +442,8 @@ class ScaledMachine:
             chunk_winners = np.stack([chunk.winners for chunk in chunks])
             winners[part] = np.take_along_axis(chunk_winners, best[part][None], axis=0)[0]
             used[part] = np.any([chunk.used for chunk in chunks], axis=0)
-        offsets = np.cumsum(np.concatenate(counts))
-        regions = join_touching(self._start_at_zero(np.concatenate(pieces)), offsets)
+        ends = self._start_at_zero(np.concatenate(pieces))
+        regions = Regions.from_touching(ends, np.concatenate(counts))
         if rule.rank == 0:
             # Nothing is ruled out, labels that are not positive included.
             regions = Regions.from_intervals(np.tile([-np.inf, np.inf], (len(rows), 1)))

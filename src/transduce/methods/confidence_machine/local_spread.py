@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from transduce.core.types import Array
+from transduce.core.types import AnyArray, Array
 from transduce.device.kernels import Kernel, median_width
 from transduce.methods.confidence_machine.parabolas import TIE
 from transduce.methods.confidence_machine.quartics import (
@@ -223,6 +223,7 @@ def _two_sided(
     ends = np.empty(4 * n_labelled)
     q = np.empty(5)
     roots = np.empty(MOST_ROOTS)
+    inside = np.empty(MOST_ROOTS + 1, dtype=np.bool_)
     n_starts = 0
     n_ends = 0
     n_open = 0
@@ -237,24 +238,35 @@ def _two_sided(
             n_ends += 1
             continue
         n_roots = find_roots(q, roots)
-        inside = False
         for k in range(n_roots + 1):
-            was_inside = inside
-            inside = polynomial(q, point_between(roots[:n_roots], k)) >= 0.0
-            if k == 0:
-                n_open += inside
-            elif inside and not was_inside:
-                starts[n_starts] = roots[k - 1]
-                n_starts += 1
-            elif was_inside and not inside:
-                ends[n_ends] = roots[k - 1]
-                n_ends += 1
+            inside[k] = polynomial(q, point_between(roots[:n_roots], k)) >= 0.0
+        n_open += inside[0]
+        points = roots[:n_roots]
+        n_starts, n_ends = _add_sets(points, inside, starts, n_starts, ends, n_ends)
     if n_open == 0 and n_starts == n_labelled and n_ends == n_labelled:
         # Each set holds 0, so all are intervals about it.
         low = kth_largest(starts[:n_starts], n_labelled + 1 - rank)
         high = kth_largest(ends[:n_ends], rank)
         return one_interval(low, high)
     return sweep_sets(starts[:n_starts], ends[:n_ends], rank - n_open)
+
+
+@njit(cache=True, nogil=True)
+def _add_sets(
+    points: Array, inside: AnyArray, starts: Array, n_starts: int, ends: Array, n_ends: int
+) -> tuple[int, int]:
+    """Write where sets start and end; return how many starts and ends there are then.
+
+    `inside` says of each gap between ascending points (k,), and of both rays, whether it is in one.
+    """
+    for k in range(len(points)):
+        if inside[k + 1] and not inside[k]:
+            starts[n_starts] = points[k]
+            n_starts += 1
+        elif inside[k] and not inside[k + 1]:
+            ends[n_ends] = points[k]
+            n_ends += 1
+    return n_starts, n_ends
 
 
 @njit(cache=True, nogil=True)
@@ -287,6 +299,7 @@ def _one_sided(
     q = np.empty(5)
     reverse = np.empty(5)
     points = np.empty(2 * MOST_ROOTS + 2)
+    inside = np.empty(len(points) + 1, dtype=np.bool_)
     n_starts = 0
     n_ends = 0
     n_open = 0
@@ -301,19 +314,11 @@ def _one_sided(
             points[n_points] = rho[i] / beta[i]
             n_points += 1
         sorted_points = np.sort(points[:n_points])
-        inside = False
         for k in range(n_points + 1):
-            was_inside = inside
             t = point_between(sorted_points, k)
-            inside = _is_above(rho[i], beta[i], t, q, reverse)
-            if k == 0:
-                n_open += inside
-            elif inside and not was_inside:
-                starts[n_starts] = sorted_points[k - 1]
-                n_starts += 1
-            elif was_inside and not inside:
-                ends[n_ends] = sorted_points[k - 1]
-                n_ends += 1
+            inside[k] = _is_above(rho[i], beta[i], t, q, reverse)
+        n_open += inside[0]
+        n_starts, n_ends = _add_sets(sorted_points, inside, starts, n_starts, ends, n_ends)
     return sweep_sets(starts[:n_starts], ends[:n_ends], rank - n_open)
 
 

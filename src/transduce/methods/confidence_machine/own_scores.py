@@ -29,7 +29,7 @@ from transduce.core.row_order import number_rows
 from transduce.core.types import AnyArray, Array
 from transduce.methods.confidence_machine.machine import ClassPValues
 from transduce.methods.confidence_machine.parabolas import LINE
-from transduce.methods.confidence_machine.tuned_machine import RowAnswers, join_touching
+from transduce.methods.confidence_machine.tuned_machine import RowAnswers
 
 Nonconformity = Callable[[Array, AnyArray], Array]
 
@@ -256,8 +256,8 @@ class ScoredMachine:
                 report((j + 1) / len(rows))
         if rank == 0 or self.n_labelled == 1:
             return RowAnswers(values, Regions.from_intervals(np.tile(LINE, (len(rows), 1))))
-        offsets = np.cumsum([0, *map(len, pieces)])
-        return RowAnswers(values, join_touching(np.concatenate(pieces), offsets))
+        counts = np.array([len(of_row) for of_row in pieces])
+        return RowAnswers(values, Regions.from_touching(np.concatenate(pieces), counts))
 
     # ------------------------------------------------------------------------------- classes
 

@@ -278,6 +278,17 @@ def lower_envelope(curves: Array) -> tuple[Array, AnyArray]:
 
 
 @njit(cache=True, nogil=True)
+def interval_ends(intervals: list[Interval]) -> Array:
+    """Return the ends of intervals, shape (k, 2)."""
+    ends = np.empty((len(intervals), 2))
+    for k in range(len(intervals)):
+        low, high = intervals[k]
+        ends[k, 0] = low
+        ends[k, 1] = high
+    return ends
+
+
+@njit(cache=True, nogil=True)
 def merge(pieces: list[Interval]) -> list[Interval]:
     """Return the union of closed intervals as disjoint ones in ascending order."""
     # Few, so insertion; numba's own sort takes longer to compile than all of this.

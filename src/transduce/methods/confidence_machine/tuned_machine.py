@@ -42,6 +42,7 @@ from transduce.methods.confidence_machine.parabolas import (
     Interval,
     choose,
     height,
+    interval_ends,
     lower_envelope,
     lowest_point,
     mark_least,
@@ -156,12 +157,7 @@ def tuned_regions(
         counts[j] = len(region)
         winners[j] = winner
         values[j] = value
-    ends = np.empty((len(pieces), 2))
-    for k in range(len(pieces)):
-        low, high = pieces[k]
-        ends[k, 0] = low
-        ends[k, 1] = high
-    return TunedRegions(ends, counts, values, winners, used)
+    return TunedRegions(interval_ends(pieces), counts, values, winners, used)
 
 
 # ------------------------------------------------------------------------------- compiled p-values
@@ -666,7 +662,7 @@ def answer_rows(
     winners = np.empty(len(rows), dtype=np.intp)
     used = np.empty((len(rows), len(machine.grid)), dtype=bool)
     pieces = [np.empty((0, 2))]
-    counts = [np.zeros(1, dtype=np.intp)]
+    counts = [np.empty(0, dtype=np.intp)]
     for part, border in machine.borders(rows):
         curves = parabolas(machine.fit, border)
         neighbors = machine.neighbors(rows[part])
@@ -676,22 +672,10 @@ def answer_rows(
         values[part] = chunk.values
         winners[part] = chunk.winners
         used[part] = chunk.used
+    # Rounding may have made pieces touch.
     ends = machine.scale.undo(np.concatenate(pieces))
-    offsets = np.cumsum(np.concatenate(counts))
-    return RowAnswers(machine.scale.undo(values), join_touching(ends, offsets), winners, used)
-
-
-def join_touching(pieces: Array, offsets: AnyArray) -> Regions:
-    """Return the regions of rows whose pieces may have come to touch by rounding."""
-    row = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-    is_first = np.ones(len(pieces), dtype=bool)
-    other_row = np.diff(row) > 0
-    apart = pieces[1:, 0] > pieces[:-1, 1]
-    is_first[1:] = other_row | apart
-    is_last = np.append(is_first[1:], True)[: len(pieces)]
-    joined = np.column_stack([pieces[is_first, 0], pieces[is_last, 1]])
-    counts = np.bincount(row[is_first], minlength=len(offsets) - 1)
-    return Regions(joined, np.concatenate([[0], np.cumsum(counts)]))
+    regions = Regions.from_touching(ends, np.concatenate(counts))
+    return RowAnswers(machine.scale.undo(values), regions, winners, used)
 
 
 @dataclass(frozen=True)
