@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import numbers
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from transduce.core import arrays
@@ -130,7 +132,18 @@ class RegionDisplay(Display):
     ) -> Self:
         """Plot the predictions of a regression method.
 
-        The true labels (m,) at its rows are shown if they are known.
+        Parameters
+        ----------
+        answer : Answer
+            Predictions with regions, such as ``model.answer_``.
+        y_true : array-like of shape (m,), optional
+            True labels at its rows, NaN where one is not known.
+        ax : matplotlib axes, optional
+            Where to draw; new ones by default.
+
+        Returns
+        -------
+        RegionDisplay
         """
         if not isinstance(answer, Answer):
             raise TypeError(f"Pass an answer, such as model.answer_; got {type(answer).__name__}.")
@@ -248,9 +261,22 @@ class MiscoverageDisplay(Display):
         truth: int | None = None,
         ax: Axes | None = None,
     ) -> Self:
-        """Plot a distribution, such as ``model.miscoverage_``.
+        """Plot a distribution of the number of rows outside.
 
-        The true number outside is shown if it is known.
+        Parameters
+        ----------
+        law : Miscoverage or CategoryMiscoverage
+            The distribution, such as ``model.miscoverage_``.
+        certainty : float, default=0.95
+            Probability with which the bound that is shown holds.
+        truth : int, optional
+            The true number, if it is known.
+        ax : matplotlib axes, optional
+            Where to draw; new ones by default.
+
+        Returns
+        -------
+        MiscoverageDisplay
         """
         if not hasattr(law, "probabilities"):
             raise TypeError(
@@ -321,12 +347,28 @@ class RejectionCurveDisplay(Display):
         cls,
         y_true: Labels,
         y_pred: Labels,
-        confidence: Any,
+        confidence: npt.ArrayLike,
         *,
         name: str = "predictions kept",
         ax: Axes | None = None,
     ) -> Self:
-        """Plot the curve of any predictions (m,), given how certain each is."""
+        """Plot the curve of any predictions.
+
+        Parameters
+        ----------
+        y_true, y_pred : array-like of shape (m,)
+            True labels, and predictions.
+        confidence : array-like of shape (m,)
+            How certain each prediction is.
+        name : str, default="predictions kept"
+            Name in the legend.
+        ax : matplotlib axes, optional
+            Where to draw, perhaps beside another curve; new ones by default.
+
+        Returns
+        -------
+        RejectionCurveDisplay
+        """
         return cls(*rejection_curve(y_true, y_pred, confidence), name).plot(ax=ax)
 
     @classmethod
@@ -340,7 +382,18 @@ class RejectionCurveDisplay(Display):
     ) -> Self:
         """Plot the curve of a classifier's predictions.
 
-        The true labels (m,) at the unlabelled rows are given.
+        Parameters
+        ----------
+        answer : Answer
+            Predictions with confidences, such as ``model.answer_``.
+        y_true : array-like of shape (m,)
+            True labels at its rows.
+        name, ax
+            As in `from_predictions`.
+
+        Returns
+        -------
+        RejectionCurveDisplay
         """
         if not isinstance(answer, Answer) or answer.confidence is None:
             raise TypeError("Pass the answer_ of a classifier that has confidences.")
@@ -391,7 +444,19 @@ class EnvelopeDisplay(Display):
 
     @classmethod
     def from_envelope(cls, envelope: Any, *, ax: Axes | None = None) -> Self:
-        """Plot the envelope of one row, as `RidgeConfidenceMachine.envelope` returns it."""
+        """Plot the envelope of one row.
+
+        Parameters
+        ----------
+        envelope : RowEnvelope
+            What `RidgeConfidenceMachine.envelope` returns.
+        ax : matplotlib axes, optional
+            Where to draw; new ones by default.
+
+        Returns
+        -------
+        EnvelopeDisplay
+        """
         if not hasattr(envelope, "owners"):
             raise TypeError(f"Pass the envelope of one row; got {type(envelope).__name__}.")
         return cls(envelope).plot(ax=ax)
@@ -491,7 +556,7 @@ class RelevanceDisplay(Display):
     ['age', 'dose']
     """
 
-    def __init__(self, relevance: Any, names: Any) -> None:
+    def __init__(self, relevance: npt.ArrayLike, names: Iterable[object]) -> None:
         self.relevance = np.asarray(relevance, dtype=float)
         self.names = [str(name) for name in names]
         if self.relevance.shape != (len(self.names),):
@@ -502,9 +567,20 @@ class RelevanceDisplay(Display):
     def from_estimator(
         cls, estimator: Any, *, max_features: int = 20, ax: Axes | None = None
     ) -> Self:
-        """Plot the largest relevances of a fitted `TransductiveGPRegressor`.
+        """Plot the largest relevances of a Gaussian process, for features of standard deviation 1.
 
-        They are those for features of standard deviation 1.
+        Parameters
+        ----------
+        estimator : TransductiveGPRegressor
+            Fitted.
+        max_features : int, default=20
+            How many bars at most.
+        ax : matplotlib axes, optional
+            Where to draw; new ones by default.
+
+        Returns
+        -------
+        RelevanceDisplay
         """
         _check(estimator)
         names = np.asarray(_names(estimator))
@@ -548,8 +624,8 @@ class BandDisplay(Display):
     x: Array
     mean: Array
     std: Array
-    seen: Any = None
-    unlabelled: Any = None
+    seen: tuple[Array, Array] | None = None
+    unlabelled: tuple[Array, Array, Array] | None = None
     name: str = "feature"
     _size = (7.5, 4.5)
 
@@ -559,12 +635,25 @@ class BandDisplay(Display):
         estimator: Any,
         X: Rows,
         *,
-        feature: Any = 0,
+        feature: int | str = 0,
         ax: Axes | None = None,
     ) -> Self:
-        """Plot a `TransductiveGPRegressor` fitted on `X` along one feature.
+        """Plot a Gaussian process along one feature, the others at their median.
 
-        The other features are at their median.
+        Parameters
+        ----------
+        estimator : TransductiveGPRegressor
+            Fitted.
+        X : array-like of shape (n, d)
+            The rows of `fit`.
+        feature : int or str, default=0
+            Position or name of the feature.
+        ax : matplotlib axes, optional
+            Where to draw; new ones by default.
+
+        Returns
+        -------
+        BandDisplay
         """
         _check(estimator)
         if np.shape(X)[0] != len(estimator.transduction_):
@@ -653,7 +742,19 @@ class GraphMapDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Axes | None = None) -> Self:
-        """Plot a fitted `SpectralGraphTransducer`."""
+        """Plot the rows of a graph, coloured by score or class.
+
+        Parameters
+        ----------
+        estimator : SpectralGraphTransducer
+            Fitted.
+        ax : matplotlib axes, optional
+            Where to draw; new ones by default.
+
+        Returns
+        -------
+        GraphMapDisplay
+        """
         if not hasattr(estimator, "spectrum_") or not hasattr(estimator, "answer_"):
             raise TypeError("Pass a fitted SpectralGraphTransducer.")
         spectrum = estimator.spectrum_

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+import numpy.typing as npt
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from transduce.core.checks import as_floats
 from transduce.core.sample import missing_mask
-from transduce.core.types import AnyArray, Array
+from transduce.core.types import AnyArray, Array, Labels
 
 __all__ = ["area_under_rejection_curve", "precision_recall_break_even", "rejection_curve"]
 
 
-def _read(y_true: Any, y_pred: Any, confidence: Any) -> tuple[AnyArray, Array]:
+def _read(y_true: Labels, y_pred: Labels, confidence: npt.ArrayLike) -> tuple[AnyArray, Array]:
     """Return which predictions are wrong and the confidences, checked."""
     check_consistent_length(y_true, y_pred, confidence)
     truth = column_or_1d(y_true)
@@ -36,7 +35,9 @@ def _read(y_true: Any, y_pred: Any, confidence: Any) -> tuple[AnyArray, Array]:
     return np.asarray(truth != answers), sureness
 
 
-def rejection_curve(y_true: Any, y_pred: Any, confidence: Any) -> tuple[Array, Array]:
+def rejection_curve(
+    y_true: Labels, y_pred: Labels, confidence: npt.ArrayLike
+) -> tuple[Array, Array]:
     """Return the error among the predictions kept, as rows are rejected.
 
     More and more of the least confident predictions are rejected.
@@ -68,7 +69,7 @@ def rejection_curve(y_true: Any, y_pred: Any, confidence: Any) -> tuple[Array, A
     return left / kept, 1.0 - kept / len(wrong)
 
 
-def area_under_rejection_curve(y_true: Any, y_pred: Any, confidence: Any) -> float:
+def area_under_rejection_curve(y_true: Labels, y_pred: Labels, confidence: npt.ArrayLike) -> float:
     """Return the mean error among the predictions kept; smaller is better.
 
     The mean is over 0, 1, ..., m - 1 rejected rows.
@@ -99,7 +100,7 @@ def area_under_rejection_curve(y_true: Any, y_pred: Any, confidence: Any) -> flo
     return float(np.mean(left / np.arange(1, len(wrong) + 1)))
 
 
-def precision_recall_break_even(y_true: Any, score: Any) -> float:
+def precision_recall_break_even(y_true: npt.ArrayLike, score: npt.ArrayLike) -> float:
     """Return precision at the cut-off where it equals recall.
 
     As many rows are picked there as there are positives.
@@ -118,6 +119,7 @@ def precision_recall_break_even(y_true: Any, score: Any) -> float:
 
     Examples
     --------
+    >>> from transduce.metrics import precision_recall_break_even
     >>> # Of the first two, one is positive.
     >>> precision_recall_break_even([1, 1, 0, 0], [0.9, 0.2, 0.8, 0.1])
     0.5

@@ -19,6 +19,7 @@ from transduce.conformal.ruled_out import (
 )
 from transduce.core import assumptions, guarantee
 from transduce.core.guarantee import CountBound, Guarantee
+from transduce.core.types import Within
 from transduce.core.words import counted
 from transduce.model_selection.fit_and_predict import RawPrediction
 
@@ -121,7 +122,7 @@ def _with_grounds(table: CalibratedTable, bounded: Guarantee, confidence: float)
     )
 
 
-def _within(table: CalibratedTable) -> str:
+def _within(table: CalibratedTable) -> Within:
     """Return where the guarantee holds: over all rows, within classes, or within categories."""
     if table.by_class:
         return "class"

@@ -18,7 +18,7 @@ from transduce.core.checks import check_random_state
 from transduce.core.findings import SUSPECTED, Drift, Verdict
 from transduce.core.ranks import leaves_of, random_trees
 from transduce.core.row_order import content_order, number_rows
-from transduce.core.types import AnyArray, Array, Mask, Rows, Seed
+from transduce.core.types import AnyArray, Array, Mask, OtherRows, Rows, Seed, Units
 from transduce.core.words import quoted
 from transduce.model_selection.folds import group_codes
 
@@ -92,10 +92,10 @@ class Exchangeability:
     of_rows: int = 0
     detectable: float | None = None
     overlap: tuple[Array, Array] | None = None
-    other: str = "unlabelled"
+    other: OtherRows = "unlabelled"
     by_column: bool = False
     running: tuple[str, ...] = ()
-    units: str = "rows"
+    units: Units = "rows"
 
     def named(self, names: Sequence[Any]) -> Exchangeability:
         """Return the same with names for the columns of an array.

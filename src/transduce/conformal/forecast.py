@@ -16,7 +16,7 @@ from transduce.conformal.scores import Scoring
 from transduce.core.assumptions import ESTIMATE
 from transduce.core.checks import check_random_state
 from transduce.core.guarantee import Guarantee
-from transduce.core.types import AnyArray, Array, Mask
+from transduce.core.types import About, AnyArray, Array, Mask
 from transduce.core.words import percent
 from transduce.model_selection.fit_and_predict import RawPrediction
 from transduce.model_selection.problem import Problem
@@ -93,7 +93,7 @@ class GuaranteeForecast:
         return guarantees[0] if guarantees else None
 
 
-def refused(about: str, confidence: float, reason: str) -> GuaranteeForecast:
+def refused(about: About, confidence: float, reason: str) -> GuaranteeForecast:
     """Return the forecast of a fit that will be refused."""
     no_guarantee = Guarantee("none", about=about, confidence=confidence, reasons=(reason,))
     return GuaranteeForecast(no_guarantee, reason)
@@ -129,7 +129,7 @@ def forecast_calibrated(
     contingencies = []
     if design.order is not None:
         guarantee = _along(guarantee, design.order, problem.sample.labelled)
-        contingencies.append(Contingency(DRIFTING, roughly(guarantee)))
+        contingencies.append(Contingency(DRIFTING, guarantee.weakened()))
     if guarantee.kind != "none" and design.spec.testable:
         contingencies.append(Contingency(SHIFTED, if_shifted(guarantee, design.spec)))
     if guarantee.kind != "none" and design.spec.may_estimate:
@@ -189,15 +189,9 @@ def _along(guarantee: Guarantee, order: Array, labelled: Mask) -> Guarantee:
     return replace(guarantee.along(places), drift=None)
 
 
-def roughly(guarantee: Guarantee) -> Guarantee:
-    """Return an exact guarantee as an approximate one."""
-    kind = "approximate" if guarantee.kind == "exact" else guarantee.kind
-    return replace(guarantee, kind=kind)
-
-
 def if_shifted(guarantee: Guarantee, design: Design) -> Guarantee:
     """Return what is left of a guarantee if labelled and unlabelled rows are found to differ."""
-    doubted = roughly(guarantee)
+    doubted = guarantee.weakened()
     if not design.reweighs_if_shifted:
         return doubted
     return replace(doubted, outside=None, assumptions=(ESTIMATE,))

@@ -213,10 +213,17 @@ class Regions:
         n_holding = np.bincount(row[holds], minlength=len(self))
         return arrays.asarray_like(n_holding > 0, self.pieces)
 
-    def holding(self, values: Any) -> Regions:
-        """Return the regions, each extended to its row's value (n,) if there is one.
+    def holding(self, values: Labels) -> Regions:
+        """Return the regions, each extended to a value of its row; the nearest piece is extended.
 
-        The nearest piece is extended.
+        Parameters
+        ----------
+        values : array-like of shape (n,)
+            NaN where a row has none.
+
+        Returns
+        -------
+        Regions
         """
         values = np.asarray(arrays.to_numpy(values), dtype=float)
         lost = ~arrays.to_numpy(self.contains(values)) & ~np.isnan(values)
@@ -239,7 +246,14 @@ class Regions:
     def within(self, lower: float, upper: float) -> Regions:
         """Return the parts of every region between two numbers.
 
-        Where nothing is left the region is the nearer one of them.
+        Parameters
+        ----------
+        lower, upper : float
+            Where nothing is left the region is the nearer one of them.
+
+        Returns
+        -------
+        Regions
         """
         lower = float(checks.as_floats("lower", lower))
         upper = float(checks.as_floats("upper", upper))
@@ -514,7 +528,17 @@ class Answer:
         )
 
     def within(self, lower: float, upper: float) -> Answer:
-        """Return the answer with values and regions cut to what is possible."""
+        """Return the answer with values and regions cut to what is possible.
+
+        Parameters
+        ----------
+        lower, upper : float
+            The least and the greatest value that the column can have; infinite where unknown.
+
+        Returns
+        -------
+        Answer
+        """
         if self.regions is None or not (np.isfinite(lower) or np.isfinite(upper)):
             return self
         cut = self._with_regions(lambda regions: regions.within(lower, upper))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+from transduce.core.types import OtherRows, Units
 from transduce.core.words import option
 
 SUSPECTED = 0.1  # p-values below this are signs of a difference
@@ -24,8 +25,8 @@ class Verdict:
     n_unlabelled: int  # rows that were compared
     features: tuple[str, ...] = ()  # the features in which they differ, the most different first
     detectable: float | None = None
-    other: str = "unlabelled"  # what the rows without a label are called: "unlabelled", or "later"
-    units: str = "rows"  # what was compared: "rows", or "groups", of which one row each
+    other: OtherRows = "unlabelled"  # what the rows without a label are called
+    units: Units = "rows"  # what was compared; of groups one row each
     columns: tuple[str, ...] = ()  # those of the table in which they differ, which may be left out
     running: tuple[
         str, ...

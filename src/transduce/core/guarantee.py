@@ -24,6 +24,7 @@ from transduce.core.guarantee_sentences import (
     state,
 )
 from transduce.core.ranks import fewest_calibration
+from transduce.core.types import About, Kind, Within
 
 UNEVEN = 1.5  # times as many rows as groups may be outside: groups differ much in size
 # Levels that may be offered instead.
@@ -129,10 +130,10 @@ class Guarantee:
     none: Nothing is guaranteed. It is an example.
     """
 
-    kind: str
-    about: str = ""
+    kind: Kind
+    about: About = ""
     confidence: float | None = None
-    within: str = ""
+    within: Within = ""
     outside: CountBound | None = None
     wrong: CountBound | None = None
     wrong_by_class: tuple[tuple[Any, CountBound], ...] = ()
@@ -242,8 +243,16 @@ class Guarantee:
 
         An exact one becomes approximate if rows differ.
         """
-        shifted = verdict is not None and verdict.shifted and self.kind == "exact"
-        return replace(self, verdict=verdict, kind="approximate" if shifted else self.kind)
+        guarantee = self
+        if verdict is not None and verdict.shifted:
+            guarantee = self.weakened()
+        return replace(guarantee, verdict=verdict)
+
+    def weakened(self) -> Guarantee:
+        """Return an exact guarantee as an approximate one, any other as it is."""
+        if self.kind != "exact":
+            return self
+        return replace(self, kind="approximate")
 
     @property
     def in_doubt(self) -> bool:
@@ -267,11 +276,7 @@ class Guarantee:
         """
         if label is None:
             return self
-        return replace(
-            self,
-            decisive=label,
-            kind="approximate" if self.kind == "exact" else self.kind,
-        )
+        return replace(self.weakened(), decisive=label)
 
     def along(self, drift: Drift | None) -> Guarantee:
         """Return the guarantee with what was found along an order.
@@ -283,14 +288,13 @@ class Guarantee:
         instead = CHANCE
         if drift.apart:
             instead = STILL
-        if drift.found and self.kind == "exact":
-            kind = "approximate"
-        else:
-            kind = self.kind
+        guarantee = self
+        if drift.found:
+            guarantee = self.weakened()
         assumptions = tuple(
             instead if assumption == CHANCE else assumption for assumption in self.assumptions
         )
-        return replace(self, drift=drift, kind=kind, assumptions=assumptions)
+        return replace(guarantee, drift=drift, assumptions=assumptions)
 
     def limited(self, limits: Limits) -> Guarantee:
         """Return the guarantee of answers that are open at limits.

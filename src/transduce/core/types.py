@@ -21,6 +21,13 @@ ColumnName = Hashable  # of a frame: pandas lets anything that can be hashed nam
 # Labels as users give them, of numbers or classes, some missing: a list, an array of any library,
 # or a column of a frame.
 Labels = Any
+# What a guarantee is worth, what it is about, and where it holds.
+Kind = Literal["exact", "approximate", "none"]
+About = Literal["", "interval", "region", "set", "selection"]
+Within = Literal["", "class", "category", "categories"]
+# What is compared of two kinds of rows, and what those without a label are called.
+Units = Literal["rows", "groups"]
+OtherRows = Literal["unlabelled", "later"]
 Task = Literal["auto", "regression", "classification"]
 JsonObject = dict[str, Any]  # as JSON holds it
 OptionValues = dict[str, Any]  # of options or settings, by their names

@@ -675,7 +675,7 @@ class Asking:
         if self.refits:
             cv = self.settings.cv
         folds = read_folds(cv, self.problem, random_state=random, quiet=True)
-        results = {
+        results: dict[str, Any] = {
             name: self._in_folds(self.members[name], replies[name], folds) for name in needed
         }
         failures = self._failures(results, " when labels were hidden")

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from transduce.core.types import Array, Mask
+from transduce.core.types import Array, Kind, Mask
 from transduce.population.linear import LinearEstimate, estimate_linear, hinge_rows
 from transduce.population.sample import PartlyKnown, check_length
 
-Kind = Literal["exact", "approximate", "none"]
 EXACT: Kind = "exact"
 APPROXIMATE: Kind = "approximate"
 NONE: Kind = "none"

@@ -11,13 +11,12 @@ import numpy.typing as npt
 import pandas as pd
 
 from transduce.core.checks import check_share
-from transduce.core.types import Array, Labels, Mask
+from transduce.core.types import Array, Kind, Labels, Mask
 from transduce.population.lines import (
     APPROXIMATE,
     EXACT,
     NONE,
     Estimate,
-    Kind,
     asked_groups,
     labels_for_half_width,
     labels_for_width,

@@ -36,7 +36,6 @@ from transduce.conformal.forecast import (
     forecast_calibrated,
     in_order,
     refused,
-    roughly,
     table_outside_before_fit,
     without_fit,
 )
@@ -50,12 +49,12 @@ from transduce.core.assumptions import (
 from transduce.core.guarantee import CountBound, Guarantee, too_few_labels
 from transduce.core.ranks import fewest_calibration
 from transduce.core.row_order import rows_in_order
-from transduce.core.types import AnyArray
+from transduce.core.types import About, AnyArray
 from transduce.core.validation import class_codes
 from transduce.model_selection.methods import Case
 from transduce.model_selection.problem import Problem, read_problem
 
-ABOUT = {"regression": "interval", "classification": "set"}
+ABOUT: dict[str, About] = {"regression": "interval", "classification": "set"}
 
 
 def forecast_guarantee(source: FrameSource, options: Options) -> GuaranteeForecast:
@@ -176,7 +175,7 @@ def forecast_draw(labels: Target, rows: AnyArray, options: Options) -> Guarantee
 def _forecast_machine(problem: Problem, options: Options, design: BoundDesign) -> GuaranteeForecast:
     """Return what the confidence machine will guarantee, with no label held out."""
     guarantee = machine_guarantee(problem, options, design)
-    contingencies = [Contingency(ROUNDED, roughly(guarantee))]
+    contingencies = [Contingency(ROUNDED, guarantee.weakened())]
     if design.spec.testable:
         contingencies += _if_rows_differ(problem, options, guarantee)
     return GuaranteeForecast(guarantee, contingencies=in_order(contingencies))
@@ -229,7 +228,7 @@ def _if_rows_differ(problem: Problem, options: Options, guarantee: Guarantee) ->
     """
     design = design_if_shifted(len(problem.labels), options)
     if design is None:
-        return [Contingency(SHIFTED, roughly(guarantee))]
+        return [Contingency(SHIFTED, guarantee.weakened())]
     bound = design.bind(~problem.sample.labelled)
     reweighed = _forecast_held_out(problem, options, bound)
     uneven = [contingency for contingency in reweighed.contingencies if contingency.event == UNEVEN]
@@ -275,7 +274,7 @@ def _forecast_sampled(source: FrameSource, options: Options) -> GuaranteeForecas
         bound = bound_together(rows.law, law, certainty)
 
     def join(sample: Guarantee, event: str) -> Guarantee:
-        rest = roughly(guarantee) if event == SHIFTED else guarantee
+        rest = guarantee.weakened() if event == SHIFTED else guarantee
         if by_row:
             return replace(rest, outside=None)
         return join_guarantees(sample, rest, bound, None)

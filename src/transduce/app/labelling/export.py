@@ -35,7 +35,7 @@ from transduce.conformal.designs import Design
 from transduce.core.assumptions import NO_SECOND_LOOK
 from transduce.core.files import check_free, together, write_text
 from transduce.core.guarantee import Guarantee
-from transduce.core.types import AnyArray, Mask
+from transduce.core.types import About, AnyArray, Mask
 from transduce.core.words import counted
 
 FOLDS = 5
@@ -305,14 +305,11 @@ def _to_do(session: Session) -> str:
 
 def _nothing(session: Session) -> Guarantee:
     """Return that nothing is guaranteed, and what to do: no block of draws is complete."""
-    if session.task == "numbers":
-        region = "interval"
-    else:
-        region = "set"
+    about: About = "interval" if session.task == "numbers" else "set"
     why = f"Labels that were chosen do not measure how good the answers are. {_to_do(session)}"
     level = session.settings.confidence
     n_labelled = len(session.state.labelled)
-    return Guarantee("none", about=region, confidence=level, n_labelled=n_labelled, reasons=(why,))
+    return Guarantee("none", about=about, confidence=level, n_labelled=n_labelled, reasons=(why,))
 
 
 def labels_to_fill(session: Session) -> tuple[dict[int, Label], list[int] | None]:
@@ -424,10 +421,8 @@ class CalibrationBlock:
         # Whether these rows differ from the others need not be tested: the session drew them.
         doubted = found.verdict is not None and found.verdict.shifted
         if doubted and found.kind == "approximate":
-            kind = "exact"
-        else:
-            kind = found.kind
-        found = replace(found, kind=kind, verdict=None, assumptions=assumptions, reasons=reasons)
+            found = replace(found, kind="exact")
+        found = replace(found, verdict=None, assumptions=assumptions, reasons=reasons)
         # Bounds on wrong answers would be about those of this fit; the page's are frozen to bound
         # them.
         return replace(found, wrong=None, wrong_by_class=())

@@ -23,7 +23,7 @@ from transduce.core.ranks import nonconformity_rank, p_values
 from transduce.core.row_order import number_rows, number_rows_of_kernel
 from transduce.core.sample import PartlyLabelled
 from transduce.core.scaling import Scaling
-from transduce.core.types import AnyArray, Array, Labels, Mask, Rows, Seed
+from transduce.core.types import AnyArray, Array, Labels, Mask, Rows, Seed, Within
 from transduce.core.validation import ClassTransducer, NumberTransducer
 from transduce.core.words import quoted
 from transduce.device.kernels import KernelLike, check_kernel
@@ -200,7 +200,7 @@ def promise_intervals(confidence: float) -> Guarantee:
 
 def promise_sets(confidence: float, codes: AnyArray, *, by_class: bool) -> Guarantee:
     """Return what a machine guarantees of classes, given the codes (l,) of the labels."""
-    within = "class" if by_class else ""
+    within: Within = "class" if by_class else ""
     guarantee = Guarantee("exact", "set", confidence, within, assumptions=(CHANCE,))
     n_single = _count_single_labels(codes)
     rank = nonconformity_rank(confidence, len(codes))

@@ -256,8 +256,8 @@ class ScoredMachine:
                 report((j + 1) / len(rows))
         if rank == 0 or self.n_labelled == 1:
             return RowAnswers(values, Regions.from_intervals(np.tile(LINE, (len(rows), 1))))
-        counts = np.array([len(of_row) for of_row in pieces])
-        return RowAnswers(values, Regions.from_touching(np.concatenate(pieces), counts))
+        n_pieces = np.array([len(of_row) for of_row in pieces])
+        return RowAnswers(values, Regions.from_touching(np.concatenate(pieces), n_pieces))
 
     # ------------------------------------------------------------------------------- classes
 

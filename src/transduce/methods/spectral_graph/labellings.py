@@ -28,7 +28,7 @@ BITS = 29
 FIRM = 2**31 - 1  # the capacity of an edge in one direction that is never full
 
 
-def cut_value(graph: Any, labels: Any) -> float:
+def cut_value(graph: Any, labels: Labels) -> float:
     """Return the sum of the weights between rows of different labels.
 
     Parameters
@@ -53,7 +53,7 @@ def cut_value(graph: Any, labels: Any) -> float:
     return _cut_value(A, _read_whole_labelling(labels, A.shape[0]))
 
 
-def average_cut(graph: Any, labels: Any) -> float:
+def average_cut(graph: Any, labels: Labels) -> float:
     """Return the cut value over the number of pairs of rows with different labels.
 
     The paper's remedy for cuts that take off a corner: the fewer rows on one side, the fewer
@@ -85,7 +85,7 @@ def average_cut(graph: Any, labels: Any) -> float:
     return _cut_value(A, codes) / float(n_pairs)
 
 
-def _read_whole_labelling(labels: Any, n: int) -> AnyArray:
+def _read_whole_labelling(labels: Labels, n: int) -> AnyArray:
     """Return the class (n,) of each row, by number."""
     sample = PartlyLabelled.from_arrays(np.empty((n, 0)), labels)
     if not sample.labelled.all():
