@@ -58,9 +58,7 @@ class CalibratedFit:
     def _answer(self, confidence: float, further: Sequence[float] = ()) -> Answer:
         """Return the answer at a level, without a guarantee yet."""
         sample = self.problem.sample
-        index = None
-        if sample.index is not None:
-            index = sample.index[sample.unlabelled]
+        index = sample.index_at(sample.unlabelled)
         answer = self.table.answer(confidence, sample.unlabelled, index, further)
         diagnostics = {
             "n_calibration": len(self.table.labels),

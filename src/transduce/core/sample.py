@@ -96,6 +96,12 @@ class PartlyLabelled:
         """Positions of the rows without a label, ascending."""
         return np.flatnonzero(~self.labelled)
 
+    def index_at(self, rows: AnyArray) -> pd.Index | None:
+        """Return the index at some rows; None if the rows came without one."""
+        if self.index is None:
+            return None
+        return self.index[rows]
+
     def complete(self, values: Any, known: Any = slice(None)) -> Any:
         """Return the user's labels with `values` at the unlabelled rows that are `known`."""
         if self.y.ndim == 1:

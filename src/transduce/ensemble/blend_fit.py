@@ -463,15 +463,12 @@ class BlendFit:
         """Return the answer at the unlabelled rows, and the labels completed with it."""
         sample = self.problem.sample
         mean, spread, reached = self.blend(self.replies.values())
-        index = None
-        if sample.index is not None:
-            index = sample.index[sample.unlabelled]
         answer = Answer(
             rows=sample.unlabelled,
             values=mean,
             status=np.where(reached, "answered", "unreached"),
             guarantee=NO_GUARANTEE,
-            index=index,
+            index=sample.index_at(sample.unlabelled),
             diagnostics=self._diagnose(left_out),
         )
         if self.problem.classes is None:
@@ -750,9 +747,9 @@ def _with_out_of_fold(fitted: BlendFit, hidden: OutOfFold) -> BlendFit:
     answers = np.concatenate([hidden.answers, blend[None]])
     rows, by_row = hidden.by_row(np.moveaxis(answers, 0, -1))
     places = problem.rows[rows]
-    index = pd.Index(places)
-    if problem.sample.index is not None:
-        index = problem.sample.index[places]
+    index = problem.sample.index_at(places)
+    if index is None:
+        index = pd.Index(places)
     if problem.classes is None:
         centre, unit = fitted.moments
         signals = (blend - centre) / unit, spread / unit

@@ -315,7 +315,6 @@ def _collect(problem: Problem, folds: list[Fold], predictions: list[RawPredictio
         codes, probabilities = _mean_classes(predictions, values, at, len(problem.classes))
         answers = problem.classes[codes]
     rows = problem.rows[ever_hidden]
-    index = problem.sample.index
     return Answer(
         rows=rows,
         values=answers,
@@ -323,7 +322,7 @@ def _collect(problem: Problem, folds: list[Fold], predictions: list[RawPredictio
         guarantee=Guarantee("none", reasons=_OUT_OF_FOLD),
         probabilities=probabilities,
         classes=problem.classes,
-        index=None if index is None else index[rows],
+        index=problem.sample.index_at(rows),
     )
 
 

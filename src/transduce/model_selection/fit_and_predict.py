@@ -435,9 +435,7 @@ def answer_of(prediction: RawPrediction, problem: Problem, guarantee: Guarantee)
     It is the estimator's own, if it has one.
     """
     sample = problem.sample
-    index = None
-    if sample.index is not None:
-        index = sample.index[sample.unlabelled]
+    index = sample.index_at(sample.unlabelled)
     fitted = prediction.fitted
     answer = getattr(last_step(fitted.estimator), "answer_", None)
     if isinstance(answer, Answer):

@@ -900,7 +900,7 @@ def make_answer(
         standard_errors=vote.errors[np.arange(len(best)), best],
         probabilities=vote.shares,
         classes=classes,
-        index=None if sample.index is None else sample.index[sample.unlabelled],
+        index=sample.index_at(sample.unlabelled),
         diagnostics={"n_bounces": vote.n_bounces, "n_balls": settings.n_balls},
     )
     if settings.reject_below is None and settings.reject_share is None:

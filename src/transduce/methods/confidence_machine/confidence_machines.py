@@ -515,13 +515,6 @@ def warn_of_few_labels(
 # ------------------------------------------------------------------------------------------ numbers
 
 
-def _unlabelled_index(sample: PartlyLabelled) -> Any:
-    """Return the index of the unlabelled rows, if the rows came with one."""
-    if sample.index is None:
-        return None
-    return sample.index[sample.unlabelled]
-
-
 @dataclass(kw_only=True, eq=False, repr=False)
 class RidgeConfidenceMachine(MachineEstimator, NumberTransducer):
     """Prediction regions for ridge regression that cover with the stated probability, exactly.
@@ -651,7 +644,7 @@ class RidgeConfidenceMachine(MachineEstimator, NumberTransducer):
             guarantee=self.guarantee_,
             regions=answers.regions,
             further=tuple(further),
-            index=_unlabelled_index(sample),
+            index=sample.index_at(sample.unlabelled),
             diagnostics=diagnose(self._machine, answers),
         )
         self.transduction_ = sample.complete(self.answer_.values)
@@ -949,7 +942,7 @@ class RidgeConfidenceClassifier(MachineEstimator, ClassTransducer):
 
     def _answer(self, sample: PartlyLabelled, unlabelled: Array) -> Answer:
         """Return classes, sets and p-values of the unlabelled rows (m, d)."""
-        answers = self._judge(unlabelled, np.ones(unlabelled.shape[0]))
+        answers = self._judge(unlabelled)
         p = answers.p_values
         xp = arrays.namespace(p)
         zeros = arrays.zeros((p.shape[0],), p)
@@ -971,7 +964,7 @@ class RidgeConfidenceClassifier(MachineEstimator, ClassTransducer):
             confidence=1.0 - xp.clip(second_largest, self.p_unseen_, None),
             credibility=xp.max(p, axis=1),
             classes=self.classes_,
-            index=_unlabelled_index(sample),
+            index=sample.index_at(sample.unlabelled),
             further=tuple(further),
             diagnostics={"form": self._machine.form, **answers.choice},
         )
@@ -998,8 +991,10 @@ class RidgeConfidenceClassifier(MachineEstimator, ClassTransducer):
         promise = promise_sets(level, self._codes, by_class=self._conditional)
         return replace(self.guarantee_, confidence=level, any_class=promise.any_class)
 
-    def _judge(self, rows: Array, tau: Array) -> ClassAnswers:
-        """Return p-values, best class and status of rows; ties of residuals weigh `tau` (m,)."""
+    def _judge(self, rows: Array, tau: Array | None = None) -> ClassAnswers:
+        """Return p-values, best class and status of rows; ties weigh `tau` (m,), 1 by default."""
+        if tau is None:
+            tau = np.ones(rows.shape[0])
         machine = self._machine
         assert isinstance(machine, Machine | TunedMachine | ScoredMachine)
         judged = machine.class_p_values(rows, self._codes, tau)
@@ -1064,7 +1059,7 @@ class RidgeConfidenceClassifier(MachineEstimator, ClassTransducer):
         if own_values_missing:
             scores = arrays.to_numpy(self._machine.predict(rows))
             return self.classes_[np.argmax(scores, axis=1)]
-        answers = self._judge(rows, np.ones(rows.shape[0]))
+        answers = self._judge(rows)
         return self.classes_[answers.best]
 
     def predict_proba(self, X: Rows) -> Array:
@@ -1085,7 +1080,7 @@ class RidgeConfidenceClassifier(MachineEstimator, ClassTransducer):
             In the order of ``classes_``.
         """
         rows = self._new_rows(X)
-        answers = self._judge(rows, np.ones(rows.shape[0]))
+        answers = self._judge(rows)
         return arrays.asarray_like(self._probabilities.of(answers.log_p_values), answers.p_values)
 
     def p_values(
@@ -1135,7 +1130,7 @@ class RidgeConfidenceClassifier(MachineEstimator, ClassTransducer):
         """
         rows = self._new_rows(X)
         levels = self._levels(confidence)
-        answers = self._judge(rows, np.ones(rows.shape[0]))
+        answers = self._judge(rows)
         sets = [self._sets(answers.p_values, level) for level in levels]
         if are_several(confidence):
             return np.stack([arrays.to_numpy(of_level) for of_level in sets], axis=1)

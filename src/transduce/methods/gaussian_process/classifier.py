@@ -181,9 +181,6 @@ def make_answer(sample: PartlyLabelled, fitted: FittedClasses, classes: AnyArray
     ranked = np.sort(probabilities, axis=1)
     is_tied = ranked[:, -1] - ranked[:, -2] <= EQUAL_PROBABILITIES
     reasons = (*REASONS, f"Parameters were chosen on the labels ({chosen.choice.why}).")
-    index = None
-    if sample.index is not None:
-        index = sample.index[sample.unlabelled]
     return Answer(
         rows=sample.unlabelled,
         values=classes[probabilities.argmax(axis=1)],
@@ -192,7 +189,7 @@ def make_answer(sample: PartlyLabelled, fitted: FittedClasses, classes: AnyArray
         inductive=classes[fitted.plain_probabilities.argmax(axis=1)],
         probabilities=probabilities,
         classes=classes,
-        index=index,
+        index=sample.index_at(sample.unlabelled),
         diagnostics={
             "choice": chosen.choice.why,
             "starts": [getattr(end, "message", end) for end in chosen.ends],

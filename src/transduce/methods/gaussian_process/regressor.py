@@ -282,7 +282,7 @@ def make_answer(sample: PartlyLabelled, fitted: FittedProcess) -> Answer:
         guarantee=Guarantee("none", reasons=tuple(reasons)),
         standard_errors=spread * fitted.units.error,
         inductive=fitted.units.restore(plain_mean),
-        index=None if sample.index is None else sample.index[sample.unlabelled],
+        index=sample.index_at(sample.unlabelled),
         diagnostics={
             "choice": chosen.choice.why,
             "jitter": fitted.posterior.jitter,

@@ -640,7 +640,7 @@ class FittedRidge:
             guarantee=guarantee,
             inductive=self.labels.restore(self.start),
             loo_residuals=self.labels.restore_differences(loo_residuals),
-            index=None if sample.index is None else sample.index[rows],
+            index=sample.index_at(rows),
             diagnostics={"form": form, **self.completion.solver},
         )
 

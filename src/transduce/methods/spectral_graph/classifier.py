@@ -456,9 +456,6 @@ def answer_of(
         status[~reached] = "unreached"
     diagnostics = {"n_unreached": n_unreached, "n_parts": base.spectrum.count}
     diagnostics |= getattr(base.graph, "diagnostics", {})
-    index = sample.index
-    if index is not None:
-        index = index[unlabelled]
     answer = Answer(
         rows=unlabelled,
         values=values,
@@ -466,7 +463,7 @@ def answer_of(
         guarantee=NO_GUARANTEE,
         scores=_without_single_column(margins),
         classes=classes,
-        index=index,
+        index=sample.index_at(unlabelled),
         diagnostics=diagnostics,
     )
     names = classes
