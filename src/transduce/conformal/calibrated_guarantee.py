@@ -49,19 +49,13 @@ def make_guarantee(
     )
     if len(table.unlabelled.values) == 0:
         return replace(no_guarantee, reasons=("No row is unlabelled.",), confidence=None)
-    if not table.unlabelled.given.any():
-        return replace(
-            no_guarantee, reasons=("The estimator has no answer at any unlabelled row.",)
-        )
-    if not table.covered.any():
-        all_drawn = "Every row without a label was drawn to get one: label them."
-        return replace(no_guarantee, reasons=(all_drawn,))
-    if table.by_value:
-        return replace(no_guarantee, reasons=(assumptions.WHY_BY_VALUE,))
-    reason = too_few.explain(table, confidence)
-    if reason:
+    obstacle = _find_obstacle(table)
+    if obstacle:
+        return replace(no_guarantee, reasons=(obstacle,))
+    shortfall = too_few.explain(table, confidence)
+    if shortfall:
         reachable = _reachable_level(table, confidence)
-        return replace(no_guarantee, reasons=(f"{reason}.",), reachable=reachable)
+        return replace(no_guarantee, reasons=(f"{shortfall}.",), reachable=reachable)
     bounded = replace(
         no_guarantee,
         outside=_bound_outside(table.law(confidence), certainty),
@@ -72,6 +66,17 @@ def make_guarantee(
     if table.pooled and not table.estimated and can_be_wrong:
         bounded = replace(bounded, wrong=table.wrong_answers(second).bound(certainty))
     return _with_grounds(table, bounded, confidence)
+
+
+def _find_obstacle(table: CalibratedTable) -> str:
+    """Return why nothing is guaranteed at any level, in a sentence; "" if something may be."""
+    if not table.unlabelled.given.any():
+        return "The estimator has no answer at any unlabelled row."
+    if not table.covered.any():
+        return "Every row without a label was drawn to get one: label them."
+    if table.by_value:
+        return assumptions.WHY_BY_VALUE
+    return ""
 
 
 def _bound_outside(law: Law | None, certainty: float) -> CountBound | None:

@@ -30,7 +30,12 @@ from transduce.core.guarantee import Guarantee, ShiftWarning, TooFewLabelsWarnin
 from transduce.core.types import AnyArray, Array, Labels, Mask, Rows, Seed
 from transduce.core.validation import Transducer, check_given
 from transduce.model_selection.estimator_kinds import own_missing_label
-from transduce.model_selection.fit_and_predict import RawPrediction, fit_and_predict, pass_on
+from transduce.model_selection.fit_and_predict import (
+    FittedEstimator,
+    RawPrediction,
+    fit_and_predict,
+    pass_on,
+)
 from transduce.model_selection.problem import Problem, read_problem
 
 FEWEST_FOR_WEIGHTS = 30  # labels that a fit saw, whose weights of a blend serve another fit too
@@ -268,26 +273,23 @@ class ConformalTransducer(Transducer):
         There is a second fit with ``refit=True``.
         """
         rows = problem.rows
-        unlabelled = problem.sample.unlabelled
-        both = np.concatenate([rows[held_out], unlabelled])
-        drawn = random.permutation(problem.by_content(both))
+        judged = np.concatenate([rows[held_out], problem.sample.unlabelled])
+        drawn = random.permutation(problem.by_content(judged))
         order = np.concatenate([rows[~held_out], drawn])
+        visible = np.flatnonzero(~held_out)
         second = None
         with reusing():
-            first = fit_and_predict(inner, problem, np.flatnonzero(~held_out), both, order=order)
+            first = fit_and_predict(inner, problem, visible, judged, order=order)
             if self.refit and not held_out.any():
                 second = first
             elif self.refit:
-                all_labels = np.arange(len(rows))
-                order = np.concatenate([rows, unlabelled])
                 # A blend need not cross-validate again, unless the first fit saw so few labels that
                 # its weights say little of the second: it could not even see an exact relation.
+                after = None
                 has_weights = hasattr(first.fitted.estimator, "out_of_fold_")
-                saw_enough = int(np.sum(~held_out)) >= FEWEST_FOR_WEIGHTS
-                after = first.fitted if has_weights and saw_enough else None
-                second = fit_and_predict(
-                    again, problem, all_labels, unlabelled, order=order, after=after
-                )
+                if has_weights and len(visible) >= FEWEST_FOR_WEIGHTS:
+                    after = first.fitted
+                second = fit_to_all_labels(again, problem, after)
         pass_on(first.notes, stacklevel=4)
         if second is not None and second is not first:
             pass_on(second.notes, stacklevel=4)
@@ -335,10 +337,7 @@ class ConformalTransducer(Transducer):
         sample = problem.sample
         table = fit.table
         self.answer_ = self._answer_at(confidence, sorted(levels[1:]))
-        self.estimator_ = fit.first.estimator
-        self.fitted_rows_ = fit.answering.order
-        if self.refit:
-            self.refitted_ = fit.answering.estimator
+        self._publish_estimators(fit)
         self.calibration_rows_ = problem.rows[fit.held_out]
         self.calibration_scores_ = table.scores
         self.nonconformity_ = table.scoring.nonconformity
@@ -346,11 +345,6 @@ class ConformalTransducer(Transducer):
         self.estimated_odds_ = table.weights.grounds.estimated
         if problem.classes is not None:
             self.classes_ = problem.classes
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(self.estimator_, name):
-                setattr(self, name, getattr(self.estimator_, name))
-        if fit.first.pairwise:
-            self.n_features_in_ = problem.n_rows
         self.class_shares_ = fit.shares
         if fit.shares is None:
             self.mean_ = table.mean(confidence, fit.shown)
@@ -365,6 +359,18 @@ class ConformalTransducer(Transducer):
             self.transduction_ = sample.complete(values)
         else:  # where there is no answer, what stood for "no label" stays
             self.transduction_ = sample.complete(values.astype(object), answered)
+
+    def _publish_estimators(self, fit: CalibratedFit) -> None:
+        """Set the attributes that come from the estimators that were fitted."""
+        self.estimator_ = fit.first.estimator
+        self.fitted_rows_ = fit.answering.order
+        if self.refit:
+            self.refitted_ = fit.answering.estimator
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self.estimator_, name):
+                setattr(self, name, getattr(self.estimator_, name))
+        if fit.first.pairwise:
+            self.n_features_in_ = fit.problem.n_rows
 
     def _answer_at(self, confidence: float, further: Sequence[float] = ()) -> Answer:
         answer = self._fit.answer(confidence, further)
@@ -677,6 +683,16 @@ class ConformalTransducer(Transducer):
             if tags.classifier_tags is not None:
                 tags.classifier_tags.multi_label = False
         return tags
+
+
+def fit_to_all_labels(
+    estimator: Any, problem: Problem, after: FittedEstimator | None
+) -> RawPrediction:
+    """Return predictions at the unlabelled rows by a fit to all labels, perhaps after another."""
+    unlabelled = problem.sample.unlabelled
+    all_labels = np.arange(len(problem.rows))
+    order = np.concatenate([problem.rows, unlabelled])
+    return fit_and_predict(estimator, problem, all_labels, unlabelled, order=order, after=after)
 
 
 def check_wrapped(estimator: Any) -> bool:

@@ -243,17 +243,21 @@ def _explain(X: Rows, precomputed: bool) -> Exception | None:
             f"{_columns(X, is_too_large)}: divide the "
             "column by a constant first, or make that cell missing."
         )
+    return _explain_not_finite(X, precomputed)
+
+
+def _explain_not_finite(X: Rows, precomputed: bool) -> ValueError | None:
+    """Return an error in one sentence if a feature is missing or infinite somewhere."""
+    advice = "for example with sklearn.impute.SimpleImputer"
     for what, is_bad in (("NaN", _holds_nan), ("infinity", _holds_infinity)):
         where = _columns(X, is_bad)
         if where and precomputed:
             return ValueError(f"Input X contains {what}: a kernel matrix must be finite.")
         if where:
-            how = "or make them missing"
-            if what == "NaN":
-                how = "for example with sklearn.impute.SimpleImputer"
             return ValueError(
-                f"Input X contains {what} in {where}: fill or drop these values first, {how}."
+                f"Input X contains {what} in {where}: fill or drop these values first, {advice}."
             )
+        advice = "or make them missing"
     return None
 
 

@@ -264,6 +264,34 @@ def device_spectrum(graph: DeviceGraph, d: int, random: Random) -> SpectrumParts
     return SpectrumParts(vectors, values, components, degrees, residuals, owners, columns)
 
 
+class ComponentBlocks(NamedTuple):
+    """A matrix whose rows are ordered by their components."""
+
+    matrix: SparseRows
+    bounds: AnyArray  # (count + 1,) where the rows of each component start, and the last one stops
+    entries: AnyArray  # (count + 1,) where its entries do
+
+    @classmethod
+    def of(cls, graph: DeviceGraph, place: DeviceArray, bounds: AnyArray) -> ComponentBlocks:
+        """Return the matrix with each row in its place (n,)."""
+        xp = arrays.namespace(place)
+        n = graph.matrix.shape[0]
+        rows = xp.take(place, graph.matrix.rows)
+        columns = xp.take(place, graph.matrix.indices)
+        matrix = merged(rows * n + columns, graph.matrix.data, n)
+        entries = arrays.to_numpy(xp.take(matrix.indptr, arrays.asarray_like(bounds, place)))
+        return cls(matrix, bounds, entries)
+
+    def block(self, component: int) -> SparseRows:
+        """Return the matrix of the rows of one component."""
+        start = int(self.bounds[component])
+        size = int(self.bounds[component + 1]) - start
+        part = slice(int(self.entries[component]), int(self.entries[component + 1]))
+        rows = self.matrix.rows[part] - start
+        columns = self.matrix.indices[part] - start
+        return SparseRows(rows, columns, self.matrix.data[part], (size, size))
+
+
 def _each_component(
     graph: DeviceGraph,
     d: int,
@@ -278,31 +306,19 @@ def _each_component(
     count, components = parts_of
     order = xp.argsort(components, stable=True)
     place = xp.argsort(order)
-    rows = xp.take(place, graph.matrix.rows)
-    columns = xp.take(place, graph.matrix.indices)
-    matrix = merged(rows * n + columns, graph.matrix.data, n)
-    bounds = group_bounds(components, count)
-    entries = arrays.to_numpy(xp.take(matrix.indptr, arrays.asarray_like(bounds, order)))
+    together = ComponentBlocks.of(graph, place, group_bounds(components, count))
+    bounds = together.bounds
     ordered = xp.take(degrees, order)
     vectors = arrays.zeros((n, d), degrees)
     solved: list[tuple[Any, ...]] = []  # value, residual, owner and column of every eigenvector
-    for component in np.flatnonzero(np.diff(bounds) > 1):
+    for component in np.flatnonzero(np.diff(bounds) > 1).tolist():
         start = int(bounds[component])
         stop = int(bounds[component + 1])
-        size = stop - start
-        part = slice(int(entries[component]), int(entries[component + 1]))
-        rows = matrix.rows[part] - start
-        columns = matrix.indices[part] - start
-        block = SparseRows(rows, columns, matrix.data[part], (size, size))
         own_degrees = ordered[start:stop]
-        S = normalised(block, own_degrees)
-        values, own_vectors, residuals = smallest_pairs(
-            S,
-            own_degrees,
-            min(d, size - 1),
-            random,
-            lambda share: None,
-        )
+        S = normalised(together.block(component), own_degrees)
+        most = min(d, stop - start - 1)
+        pairs = smallest_pairs(S, own_degrees, most, random, lambda share: None)
+        values, own_vectors, residuals = pairs
         vectors[start:stop, : len(values)] = xp.astype(own_vectors, xp.float64)
         for column, (value, residual) in enumerate(zip(values, residuals, strict=True)):
             solved.append((value, residual, component, column))
