@@ -65,7 +65,8 @@ def rejection_curve(
     levels, group = np.unique(sureness, return_inverse=True)
     sizes = np.bincount(group, minlength=len(levels))
     mistakes = np.bincount(group, weights=wrong, minlength=len(levels))
-    kept, left = (np.cumsum(counts[::-1])[::-1] for counts in (sizes, mistakes))
+    kept = np.cumsum(sizes[::-1])[::-1]
+    left = np.cumsum(mistakes[::-1])[::-1]
     return left / kept, 1.0 - kept / len(wrong)
 
 

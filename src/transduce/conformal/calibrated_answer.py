@@ -251,7 +251,7 @@ def with_values(
     p_values = answer.p_values
     if p_values is not None and answer.classes is not None:
         codes = class_codes(values, answer.classes)
-        predicted = np.take_along_axis(p_values, np.maximum(codes, 0)[:, None], axis=1)[:, 0]
+        predicted = p_values[np.arange(len(codes)), np.maximum(codes, 0)]
         credibility = np.where(codes >= 0, predicted, p_values.max(axis=1))
         confidence = confidence_in(codes, p_values, answer.p_unseen)
         answer = replace(answer, confidence=confidence, credibility=credibility)

@@ -273,14 +273,19 @@ class ClassMiscoverage:
 
     def _whatever_the_classes(self, doubt: float) -> int:
         """Return a bound that holds for any shares of the classes."""
-        pairs = [(c, k) for c, k in zip(self.n_calibration, self.ranks, strict=True) if k <= c]
-        if not pairs or not self.n_unlabelled:
+        sizes = np.array(self.n_calibration)
+        ranks = np.array(self.ranks)
+        has_threshold = ranks <= sizes
+        if not has_threshold.any() or not self.n_unlabelled:
             return 0
-        c, k = np.array(pairs).T
+        c = sizes[has_threshold]
+        k = ranks[has_threshold]
         bounds = []
         for part in (0.5, 0.8, 0.95):
-            most = float(beta.ppf(1.0 - part * doubt / len(c), c + 1 - k, k).max())
-            bounds.append(int(binom.ppf(1.0 - (1.0 - part) * doubt, self.n_unlabelled, most)))
+            certainty_of_class = 1.0 - part * doubt / len(c)
+            largest_share = float(beta.ppf(certainty_of_class, c + 1 - k, k).max())
+            certainty_of_count = 1.0 - (1.0 - part) * doubt
+            bounds.append(int(binom.ppf(certainty_of_count, self.n_unlabelled, largest_share)))
         return min(bounds)
 
 

@@ -53,7 +53,8 @@ def _predict_columns(table: CalibratedTable, reply: RawPrediction, shown: AnyArr
     predicted = reply.probabilities
     if predicted is None:
         predicted = _as_columns(table, reply.values)
-    return np.where(reply.given[:, None], predicted, _as_columns(table, shown).mean(axis=0))
+    mean = _as_columns(table, shown).mean(axis=0)
+    return np.where(reply.given[:, None], predicted, mean)
 
 
 def _exact_intervals(

@@ -261,12 +261,11 @@ def interval_ends(
         if unit > 0.0:
             # Whole at the row that sets the limit; 1/8 of a unit forgives the product's rounding.
             steps = half / unit
-            inside = np.where(closed, np.floor(steps + 0.125) + 0.5, np.ceil(steps - 0.125) - 0.5)
-            half = np.where(
-                np.isfinite(steps) & (steps < 2.0**50),
-                np.maximum(inside, 0.0) * unit,
-                half,
-            )
+            if_closed = np.floor(steps + 0.125) + 0.5
+            if_open = np.ceil(steps - 0.125) - 0.5
+            rounded = np.maximum(np.where(closed, if_closed, if_open), 0.0) * unit
+            is_small = np.isfinite(steps) & (steps < 2.0**50)
+            half = np.where(is_small, rounded, half)
         return np.column_stack([values - half, values + half])
 
 

@@ -132,7 +132,8 @@ def select_rows(
     covered = table.covered
     empty = table.unlabelled.given & ~covered  # drawn and not labelled: each may be a mistake
     judged = np.append(goal.calibration[known], goal.unlabelled[empty])
-    met = np.append(goal.met[known], np.zeros(int(empty.sum()), dtype=bool))
+    not_met = np.zeros(int(empty.sum()), dtype=bool)
+    met = np.append(goal.met[known], not_met)
     p_values = np.ones(len(covered))
     p_values[covered] = selection_p_values(
         _ordered(goal.unlabelled[covered]),

@@ -529,10 +529,9 @@ class Earlier:
         """Return what it answered at the labels, out of fold at those it saw; None if unknown."""
         fit = self.fit
         old = fit.problem
-        classes: list[Any] = [
-            [] if side.classes is None else side.classes for side in (old, problem)
-        ]
-        if fit.hidden is None or not set(names) <= set(fit.replies) or not np.array_equal(*classes):
+        if fit.hidden is None or not set(names) <= set(fit.replies):
+            return None
+        if not _same_classes(old, problem):
             return None
         members = [list(fit.replies).index(name) for name in names]
         answers, given = stack(fit.replies.values(), fit.factors.values(), old.classes)
@@ -544,6 +543,13 @@ class Earlier:
         hidden = np.concatenate([hidden_before, held[held >= 0]])
         together = np.concatenate([fit.hidden.answers, answers], axis=1)[members]
         return OutOfFold(hidden, together, problem.truth[hidden])
+
+
+def _same_classes(problem: Problem, other: Problem) -> bool:
+    """Return whether two problems have the same classes, or both numbers."""
+    if problem.classes is None or other.classes is None:
+        return problem.classes is other.classes
+    return np.array_equal(problem.classes, other.classes)
 
 
 class CalibratedMembers(NamedTuple):
@@ -785,8 +791,8 @@ def read_weights(weights: Any, names: list[str]) -> dict[str, float]:
             numbers = np.asarray(weights, dtype=float)
         except (TypeError, ValueError, OverflowError):
             numbers = np.empty(0)
-    proper = numbers.shape == (len(names),) and np.isfinite(numbers).all() and numbers.min() >= 0.0
-    if not proper or numbers.sum() == 0.0:
+    is_complete = numbers.shape == (len(names),) and np.isfinite(numbers).all()
+    if not is_complete or numbers.min() < 0.0 or numbers.sum() == 0.0:
         raise ValueError(
             f"weights must be 'shrunk', 'equal', or a number from 0 on for each of the "
             f"{len(names)} members, not all 0; got {weights!r}."

@@ -133,9 +133,8 @@ def group_codes(groups: Any) -> AnyArray:
         return np.unique(names, return_inverse=True)[1]
     except TypeError:  # names of several types have no order
         codes, levels = pd.factorize(names, use_na_sentinel=False)
-        by_name = sorted(
-            range(len(levels)), key=lambda k: (type(levels[k]).__name__, str(levels[k]))
-        )
+        type_and_name = [(type(level).__name__, str(level)) for level in levels]
+        by_name = sorted(range(len(levels)), key=type_and_name.__getitem__)
         return np.argsort(by_name)[codes]
 
 

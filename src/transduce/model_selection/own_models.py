@@ -200,13 +200,14 @@ class OwnModel(Pipeline):
         values = np.asarray(values)
         if values.ndim == 2 and values.shape[1] == 1:
             values = values[:, 0]
-        else:
-            values = values
         self._check(values, (len(X),))
-        if self.task == CLASSES and len(values) and not pd.Series(values).isin(self.classes_).any():
-            raise ValueError(
-                f"{called(self)} answers with {quoted(values[0])} and the like, which no label is."
-            )
+        if self.task == CLASSES and len(values):
+            is_class = pd.Series(values).isin(self.classes_)
+            if not is_class.any():
+                raise ValueError(
+                    f"{called(self)} answers with {quoted(values[0])} and the like, which no label "
+                    "is."
+                )
         return values
 
     @_last_has("predict_proba")

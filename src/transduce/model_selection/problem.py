@@ -186,9 +186,9 @@ class Problem:
 
         None if all rows differ, or are no array.
         """
-        if type(self.X) is not np.ndarray or self.X.ndim != 2 or self.X.dtype.kind != "f":
+        if type(self.X) is not np.ndarray or self.pairwise:
             return None
-        if self.pairwise:
+        if self.X.ndim != 2 or self.X.dtype.kind != "f":
             return None
         values, numbers = np.unique(self.row_numbers, return_inverse=True)
         if len(values) == len(numbers):
@@ -257,7 +257,8 @@ def read_table(X: Rows) -> Rows:
         raise ValueError("X has no rows: give a line of features for each row of the table.")
     if getattr(getattr(table, "dtype", None), "kind", "") == "c":
         raise ValueError("Complex data not supported: features must be real numbers.")
-    if len(getattr(table, "shape", (0, 0))) == 1 and np.asarray(table).dtype.kind in "biuf":
+    is_column = len(getattr(table, "shape", (0, 0))) == 1
+    if is_column and np.asarray(table).dtype.kind in "biuf":
         raise ValueError(
             "Expected 2D array, got 1D array instead. Reshape your data: one line for each row."
         )

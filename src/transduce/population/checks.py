@@ -251,7 +251,8 @@ def whole_parts(numbers: list[float]) -> list[int]:
     parts = [int(number) for number in numbers]
     lacking = round(sum(numbers)) - sum(parts)
     remainders = [number - part for number, part in zip(numbers, parts, strict=True)]
-    for place in sorted(range(len(numbers)), key=lambda place: -remainders[place])[:lacking]:
+    largest_first = np.argsort(-np.array(remainders), kind="stable")
+    for place in largest_first[:lacking].tolist():
         parts[place] += 1
     return parts
 

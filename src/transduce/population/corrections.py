@@ -149,7 +149,9 @@ class SampledUnits:
 
     def mean_of(self, sums: Array) -> float:
         """Return the weighted mean of numbers over rows, from their sums (k,) over units."""
-        return float(np.sum(self.weights * sums)) / float(np.sum(self.weights * self.sizes))
+        total = float(np.sum(self.weights * sums))
+        n_rows = float(np.sum(self.weights * self.sizes))
+        return total / n_rows
 
     def about_mean(self, sums: Array) -> Array:
         """Return by how much sums (k,) over units differ from what their mean would give."""
@@ -200,7 +202,8 @@ def correct_in_stratum(sample: Sample, rows: RowErrors, typical: float = 0.0) ->
     mean_error = units.mean_of(sums)
     worth = units.worth
     squares = off**2
-    if float(np.max(np.abs(off))) <= ROUNDING * float(np.max(np.abs(sums))):
+    largest_off = float(np.max(np.abs(off)))
+    if largest_off <= ROUNDING * float(np.max(np.abs(sums))):
         squares = np.full(len(off), typical * (worth - 1.0) / worth)
     spread = float(np.sum(weights * (1.0 + weights) * squares))
     spread *= worth / (worth - 1.0)

@@ -160,7 +160,8 @@ def most_of_one_sample(
     def too_many(total: int) -> bool:
         marked = np.array([total - undrawn])
         so_few = drawn_at_most(only.n_marked, marked, only.n_drawn, only.n_left)
-        return float(so_few[0]) + float(none_drawn(undivided, np.array([total]))[0]) <= level
+        none = none_drawn(undivided, np.array([total]))
+        return float(so_few[0]) + float(none[0]) <= level
 
     least = undrawn + only.n_marked
     return least + bisect_left(range(least + 1, undivided.n_rows + 1), True, key=too_many)

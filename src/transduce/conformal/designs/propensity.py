@@ -110,18 +110,22 @@ def _cross_fit(
     """
     odds = np.empty(len(labelled))
     for k in range(N_FOLDS):
-        kinds = [np.flatnonzero((fold != k) & kind) for kind in (labelled, ~labelled)]
         kinds = [
-            rows if len(rows) <= MOST_ROWS else random.choice(rows, MOST_ROWS, False)
-            for rows in kinds
+            _at_most(np.flatnonzero((fold != k) & kind), random) for kind in (labelled, ~labelled)
         ]
+        sizes = np.array([len(kind) for kind in kinds])
         rows = np.concatenate(kinds)
-        weights = np.concatenate(
-            [np.full(len(kind), len(rows) / (2.0 * len(kind))) for kind in kinds]
-        )
+        weights = np.repeat(len(rows) / (2.0 * sizes), sizes)
         model.fit(features[rows], labelled[rows], sample_weight=weights)
         odds[fold == k] = model.predict_proba(features[fold == k])[:, 1]
     return np.clip(odds, SURE, 1.0 - SURE)
+
+
+def _at_most(rows: AnyArray, random: Random) -> AnyArray:
+    """Return the rows, or some of them, drawn at random, if they are many."""
+    if len(rows) <= MOST_ROWS:
+        return rows
+    return random.choice(rows, MOST_ROWS, replace=False)
 
 
 def _loss(probability: Array, labelled: Mask) -> float:

@@ -823,12 +823,10 @@ def count_votes(
     n_games = len(rounds[0])
     n_balls = len(rounds[0][0])
     flown = np.zeros((2, n_games, n_balls, n_rows))
-    records = [
-        (game, ball, record)
-        for games in rounds
-        for game, balls in enumerate(games)
-        for ball, record in enumerate(balls)
-    ]
+    records = []
+    for games in rounds:
+        for game, balls in enumerate(games):
+            records += [(game, ball, record) for ball, record in enumerate(balls)]
     for part, voter in voters:
         jobs = [partial(voter.times, record) for _, _, record in records]
         counts = in_threads(jobs, n_jobs)

@@ -807,10 +807,19 @@ class BayesianTransducer(ClassTransducer):
         )
 
     def labelling_probability(self, X: Rows, labels: Any) -> LabellingProbability:
-        """Return the probability of a joint labelling of several rows (r, d), r at most 62.
+        """Return the probability of a joint labelling of several rows, the paper's equation 1.
 
-        With its Monte Carlo standard error; both are 0 where no ball met the labelling. The paper's
-        equation 1.
+        Parameters
+        ----------
+        X : array-like of shape (r, d)
+            At most 62 rows.
+        labels : sequence of length r
+            A class for each of them.
+
+        Returns
+        -------
+        LabellingProbability
+            With its Monte Carlo standard error; both are 0 where no ball met the labelling.
         """
         cells = self._find_cells(X)
         codes = self._read_codes(labels, cells.n_rows)
@@ -818,9 +827,9 @@ class BayesianTransducer(ClassTransducer):
         place = np.flatnonzero(cells.cells.cells == cell)
         if not len(place):
             return LabellingProbability(0.0, 0.0)
-        return LabellingProbability(
-            float(cells.cells.shares[place[0]]), float(cells.cells.errors[place[0]])
-        )
+        share = cells.cells.shares[place[0]]
+        error = cells.cells.errors[place[0]]
+        return LabellingProbability(float(share), float(error))
 
     def _read_codes(self, labels: Any, n_rows: int) -> AnyArray:
         """Return the class numbers (r,) of labels."""

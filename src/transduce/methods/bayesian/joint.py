@@ -186,7 +186,9 @@ def _cells_of_record(
 def _compare_balls(totals: list[dict[int, float]], n_bounces: int) -> CellShares:
     """Return shares of the time of all balls, with standard errors by their differences."""
     cells = np.array(sorted(set().union(*totals)), dtype=np.int64)
-    times = np.array([[total.get(cell, 0.0) for cell in cells.tolist()] for total in totals])
+    times = np.zeros((len(totals), len(cells)))
+    for ball, total in enumerate(totals):
+        times[ball] = [total.get(cell, 0.0) for cell in cells.tolist()]
     lengths = times.sum(axis=1, keepdims=True)
     shares = times.sum(axis=0) / lengths.sum()
     errors = standard_errors(times / lengths, n_bounces)

@@ -58,7 +58,9 @@ def draw_in(labels: Array) -> Drawn:
     centre = float(unit * np.round(middle / unit))
     distance = np.abs(labels - centre)
     is_far = distance > FAR * unit
-    if not is_far.any() or distance[is_far].min() < GAP * distance[~is_far].max():
+    if not is_far.any():
+        return Drawn(labels, no_rows)
+    if distance[is_far].min() < GAP * distance[~is_far].max():
         return Drawn(labels, no_rows)
     ends = centre + unit * np.sign(labels - centre)
     return Drawn(np.where(is_far, ends, labels), is_far)

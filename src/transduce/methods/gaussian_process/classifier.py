@@ -104,14 +104,16 @@ def fold_errors(
 ) -> Array:
     """Return the log-loss at hidden labels for every (matching, slack) of `grid` (g,)."""
     n_labelled = len(whole.y_l)
-    X_hidden = whole.X[:n_labelled][hidden]
-    rows = np.concatenate([whole.X[:n_labelled][~hidden], X_hidden, whole.X[n_labelled:]])
+    X_l = whole.X[:n_labelled]
+    X_hidden = X_l[hidden]
+    rows = np.concatenate([X_l[~hidden], X_hidden, whole.X[n_labelled:]])
     fold = replace(whole, X=rows, y_l=whole.y_l[~hidden])
     truth = class_codes(whole.y_l[hidden])
     errors = np.full(len(grid), np.inf)
     for place, parameters in descend_over_grid(fold, search, start, grid):
         logs = log_probabilities(fold.posterior(parameters).scores(X_hidden))
-        errors[place] = -float(logs[np.arange(len(truth)), truth].mean())
+        logs_of_truth = logs[np.arange(len(truth)), truth]
+        errors[place] = -float(logs_of_truth.mean())
     return errors
 
 

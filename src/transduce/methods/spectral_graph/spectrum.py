@@ -364,7 +364,8 @@ def check_graph(A: Any) -> sp.csr_array:
     A.sum_duplicates()
     A.setdiag(0.0)
     A.eliminate_zeros()
-    if A.nnz and abs(A - A.T).max() > 1e-8 * float(A.data.max()):
+    is_lopsided = A.nnz > 0 and abs(A - A.T).max() > 1e-8 * float(A.data.max())
+    if is_lopsided:
         raise ValueError("The graph must be symmetric: give A + A.T if its edges have a direction.")
     return A
 
@@ -549,7 +550,8 @@ def _filtered(
         tol = device_graph.LARGE_TOLERANCE
     for extra in (EXTRA, 3 * EXTRA):
         draw = np.random.default_rng(random.randint(2**31 - 1))
-        block = draw.random((len(order), d + extra), dtype=np.float32) - np.float32(0.5)
+        block = draw.random((len(order), d + extra), dtype=np.float32)
+        block -= np.float32(0.5)
         try:
             values, vectors, residuals = leading_pairs(ordered, block, d, tol, known, work)
             return 1.0 - values, np.ascontiguousarray(vectors[back]), residuals
