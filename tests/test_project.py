@@ -12,6 +12,7 @@ from functools import cache
 from importlib import import_module
 from importlib.metadata import distributions
 from pathlib import Path
+from typing import Literal, get_args, get_origin, get_type_hints
 
 import pytest
 
@@ -87,6 +88,42 @@ def test_settings_are_described():
             re.findall(r"\w+", " ".join(re.findall(r"^(\w[\w, ]*?)(?: :.*)?$", parameters, re.M)))
         )
         assert set(public._get_param_names()) <= named, name
+
+
+def words_of_type(annotation):
+    """Return the words that a type allows, "" left out."""
+    words = set()
+    if get_origin(annotation) is Literal:
+        words = {word for word in get_args(annotation) if isinstance(word, str)}
+    else:
+        for part in get_args(annotation):
+            words |= words_of_type(part)
+    return words - {""}
+
+
+def test_types_allow_the_words_that_docstrings_name():
+    """A parameter of the science that is one of some words has them in docstring and type."""
+    for name, public in PUBLIC.items():
+        if public.__module__.startswith("transduce.app"):
+            continue
+        function = public.__init__ if inspect.isclass(public) else public
+        try:
+            types = get_type_hints(function)
+        except (NameError, TypeError):  # imported for type checkers alone
+            continue
+        for names, kind in re.findall(r"^([a-z_, ]+) : (.*)$", inspect.getdoc(public), re.M):
+            described = set(re.findall(r'"([\w-]+)"', kind.partition("default")[0]))
+            for parameter in names.split(", "):
+                allowed = words_of_type(types.get(parameter))
+                if described and parameter in types:
+                    assert allowed == described, f"{name}: {parameter}"
+
+
+def test_an_unknown_setting_names_the_estimator():
+    for name, public in PUBLIC.items():
+        if hasattr(public, "get_params"):
+            with pytest.raises(TypeError, match=rf"^{name}\."):
+                public(no_such_setting=1)
 
 
 def test_versions_agree():

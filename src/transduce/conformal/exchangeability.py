@@ -65,14 +65,14 @@ class Exchangeability:
     overlap : tuple of two arrays, optional
         Out-of-fold scores at labelled and at unlabelled rows: larger the more a row looks
         unlabelled.
-    other : str
-        What the rows without a label are called in sentences: "unlabelled", or "later".
+    other : {"unlabelled", "later"}
+        What the rows without a label are called in sentences.
     by_column : bool
         Whether features are called as the columns of a table, which may be left out.
     running : tuple of str
         Columns that are running numbers, or times, along which labels stop.
-    units : str
-        What was compared: "rows", or "groups", of which one row each.
+    units : {"rows", "groups"}
+        What was compared; of groups one row each.
 
     Examples
     --------

@@ -27,7 +27,7 @@ from transduce.core.answer import Answer
 from transduce.core.checks import check_random_state
 from transduce.core.computing import reusing
 from transduce.core.guarantee import Guarantee, ShiftWarning, TooFewLabelsWarning
-from transduce.core.types import AnyArray, Array, Labels, Mask, Rows, Seed
+from transduce.core.types import AnyArray, Array, KnownTask, Labels, Mask, Rows, Seed
 from transduce.core.validation import Transducer, check_given
 from transduce.model_selection.estimator_kinds import own_missing_label
 from transduce.model_selection.fit_and_predict import (
@@ -80,11 +80,10 @@ class ConformalTransducer(Transducer):
     calibration : "auto", int or float, default="auto"
         How many labels, or which share of them, to hold out; ``"auto"``: about ``min(l / 2, 5
         sqrt(l))`` of l, none if l is too small to guarantee anything.
-    nonconformity : str, default="auto"
-        One of "auto", "absolute", "scaled", "probability", "margin" and "zero_one".
+    nonconformity : {"auto", "absolute", "scaled", "probability", "margin", "zero_one"}
         Numbers: distance from the answer, as it is or in standard errors. Classes: one minus the
         probability, how far the class falls behind the best other one, or whether it is not the
-        answer.
+        answer. By default, "auto", the one that suits what the estimator answers.
     label_conditional : bool, default=False
         Whether the guarantee is to hold within every class, rare ones included.
     ties : {"inside", "random"}, default="inside"
@@ -219,7 +218,7 @@ class ConformalTransducer(Transducer):
         random = check_random_state(self.random_state)
         return problem.rows[~self._hold_out(problem, design, levels, random)]
 
-    def _read_problem(self, X: Rows, y: Labels, task: str) -> Problem:
+    def _read_problem(self, X: Rows, y: Labels, task: KnownTask) -> Problem:
         known: Sequence[Any] = ()
         if self.classes is not None:
             known = list(self.classes)
@@ -246,7 +245,7 @@ class ConformalTransducer(Transducer):
             return np.zeros(len(problem.rows), dtype=bool)
         return design.hold_out(problem, self.calibration, levels, by_class, random)
 
-    def _check_settings(self) -> tuple[tuple[float, ...], str]:
+    def _check_settings(self) -> tuple[tuple[float, ...], KnownTask]:
         """Return the levels and the task, or raise an error that names a wrong setting."""
         is_class = check_wrapped(self.estimator)
         levels = checks.read_levels("confidence", self.confidence)

@@ -10,7 +10,7 @@ import pandas as pd
 from sklearn.base import is_classifier, is_regressor
 
 from transduce.core import arrays, checks
-from transduce.core.types import AnyArray, Array, Labels, Mask
+from transduce.core.types import AnyArray, Array, KnownTask, Labels, Mask
 from transduce.core.words import quoted
 
 
@@ -212,7 +212,7 @@ def _like(source: Any, filled: AnyArray) -> Any:
 YES_OR_NO = ((0.0, 1.0), (-1.0, 1.0))  # numbers that spell two classes
 
 
-def guess_task(sample: PartlyLabelled, estimators: Any = ()) -> str:
+def guess_task(sample: PartlyLabelled, estimators: Any = ()) -> KnownTask:
     """Return "regression" or "classification", by the estimators or else the labels."""
     # Nothing is counted: a reading that depends on how many different labels there happen to be
     # would void guarantees.

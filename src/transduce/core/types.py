@@ -29,6 +29,7 @@ Within = Literal["", "class", "category", "categories"]
 Units = Literal["rows", "groups"]
 OtherRows = Literal["unlabelled", "later"]
 Task = Literal["auto", "regression", "classification"]
+KnownTask = Literal["regression", "classification"]
 JsonObject = dict[str, Any]  # as JSON holds it
 OptionValues = dict[str, Any]  # of options or settings, by their names
 Random = np.random.RandomState

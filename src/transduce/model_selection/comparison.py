@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from transduce.core import checks
 from transduce.core.checks import check_random_state
-from transduce.core.types import Labels, Random, Rows, Seed, Task
+from transduce.core.types import KnownTask, Labels, Random, Rows, Seed, Task
 from transduce.core.words import in_a_sentence
 from transduce.model_selection.cross_validation import (
     CrossTransduction,
@@ -61,7 +61,7 @@ class MethodChoice:
     best: str
     estimator: Any
     scoring: str
-    task: str
+    task: KnownTask
     failures: dict[str, str]
     details: dict[str, CrossTransduction]
     n_labels: int

@@ -18,7 +18,7 @@ from transduce.core import checks
 from transduce.core.answer import Answer
 from transduce.core.computing import call_each, stage, threads_of_fit
 from transduce.core.guarantee import Guarantee
-from transduce.core.types import AnyArray, Array, Labels, Rows, Seed
+from transduce.core.types import AnyArray, Array, KnownTask, Labels, Rows, Seed
 from transduce.core.words import in_a_sentence
 from transduce.model_selection.fit_and_predict import RawPrediction, fit_and_predict
 from transduce.model_selection.folds import Fold, Folds, read_folds
@@ -61,7 +61,7 @@ class CrossTransduction:
     scores: Array
     folds: pd.DataFrame
     answers: Answer
-    task: str
+    task: KnownTask
 
     def __str__(self) -> str:
         scores = self.folds.iloc[:, :-4].items()  # they come before the counts and times

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from transduce.core.types import OptionValues, Seed
+from transduce.core.types import KnownTask, OptionValues, Seed
 
-NUMBERS = "regression"
-CLASSES = "classification"
+NUMBERS: KnownTask = "regression"
+CLASSES: KnownTask = "classification"
 MOST_ROWS = 1500  # beyond, transductive ridge has centres at some rows only
 CENTRES = 500
 SEARCHED = 500  # labels on which the Gaussian process looks for its parameters
@@ -47,7 +47,7 @@ BOOSTING: dict[str, OptionValues] = {
 class Case:
     """What a method is made for: a task, and the size of the table as far as it is known."""
 
-    task: str  # "regression" or "classification"
+    task: KnownTask
     n_rows: int
     n_labels: int = 0  # as n_features, 0 if it is not known
     n_features: int = 0
@@ -89,7 +89,7 @@ class Method:
     says: str = ""  # what it does, in a line
     paper: str = ""  # where it comes from
     member: str = ""  # its name in a comparison or a blend; "" if it is made of members
-    tasks: tuple[str, ...] = (NUMBERS, CLASSES)
+    tasks: tuple[KnownTask, ...] = (NUMBERS, CLASSES)
     # Tasks in whose blend it is, with the labels from which and below which; by
     # benchmarks/member_settings.py.
     blended: dict[str, tuple[float, float]] = field(default_factory=dict)

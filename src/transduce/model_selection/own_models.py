@@ -20,7 +20,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import ClassifierTags, RegressorTags, get_tags
 from sklearn.utils.metaestimators import available_if
 
-from transduce.core.types import AnyArray, Array, Labels, Rows
+from transduce.core.types import AnyArray, Array, KnownTask, Labels, Rows
 from transduce.core.words import OptionError, in_a_sentence, on_command_line, option, quoted
 from transduce.model_selection.estimator_kinds import check_predicts, is_transducer, last_step
 from transduce.model_selection.methods import CLASSES, NUMBERS, Case
@@ -72,7 +72,7 @@ def called(estimator: Any) -> str:
     return type(last_step(estimator)).__name__
 
 
-def check_task(estimator: Any, task: str) -> None:
+def check_task(estimator: Any, task: KnownTask) -> None:
     """Refuse an estimator for the other task, or one that learns no labels.
 
     It raises a ValueError.
@@ -138,7 +138,7 @@ class OwnModel(Pipeline):
         self,
         steps: Any,
         *,
-        task: str = NUMBERS,
+        task: KnownTask = NUMBERS,
         memory: Any = None,
         verbose: bool = False,
     ) -> None:

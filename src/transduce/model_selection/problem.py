@@ -25,7 +25,7 @@ from transduce.core.row_order import (
 )
 from transduce.core.sample import PartlyLabelled, guess_task
 from transduce.core.scaling import label_moments
-from transduce.core.types import AnyArray, Array, Labels, Mask, Rows
+from transduce.core.types import AnyArray, Array, KnownTask, Labels, Mask, Rows, Task
 from transduce.core.words import TASKS
 from transduce.model_selection.estimator_kinds import check_member, own_missing_label
 from transduce.model_selection.methods import Case
@@ -49,7 +49,7 @@ class Problem:
         cls,
         X: Rows,
         sample: PartlyLabelled,
-        task: str,
+        task: KnownTask,
         known: Collection[Any] = (),
     ) -> Problem:
         """Read labels as numbers or as classes.
@@ -64,8 +64,8 @@ class Problem:
         return cls(X, sample, classes[codes], classes, codes, rows)
 
     @property
-    def task(self) -> str:
-        """Return "regression" or "classification"."""
+    def task(self) -> KnownTask:
+        """Whether labels are numbers or classes."""
         return "regression" if self.classes is None else "classification"
 
     @property
@@ -212,7 +212,7 @@ def read_problem(
     X: Rows,
     y: Labels,
     *,
-    task: str,
+    task: Task,
     estimators: Sequence[Any] = (),
     missing_label: Any = None,
     known: Collection[Any] = (),
@@ -233,9 +233,8 @@ def read_problem(
     no_features = np.empty((_num_samples(X), 0))
     index = getattr(X, "index", None)
     sample = validation.read_labels(no_features, index, y, missing_label=missing_label)
-    if task == "auto":
-        task = guess_task(sample, estimators)
-    problem = Problem.of(X, sample, task, known)
+    known_task = guess_task(sample, estimators) if task == "auto" else task
+    problem = Problem.of(X, sample, known_task, known)
     pairwise = any(get_tags(estimator).input_tags.pairwise for estimator in estimators)
     return replace(problem, pairwise=pairwise, ordered=are_rows_in_order())
 

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.metaestimators import available_if
 
-from transduce.core.types import AnyArray, Array, Labels, Rows
+from transduce.core.types import AnyArray, Array, KnownTask, Labels, Rows
 from transduce.core.words import quoted
 
 DEFAULT = {"regression": "neg_root_mean_squared_error", "classification": "accuracy"}
@@ -61,7 +61,7 @@ class Answered(BaseEstimator):
         return self.scores[:, 1] - self.scores[:, 0]
 
 
-def read_scorers(scoring: Any, task: str, classes: AnyArray | None) -> dict[str, Scorer]:
+def read_scorers(scoring: Any, task: KnownTask, classes: AnyArray | None) -> dict[str, Scorer]:
     """Return scorers by name, or raise a ValueError that says what `scoring` may be."""
     if scoring is None:
         scoring = DEFAULT[task]

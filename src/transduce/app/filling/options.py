@@ -29,7 +29,7 @@ from transduce.conformal.designs.registry import (
 from transduce.conformal.designs.words import Flag
 from transduce.core import checks
 from transduce.core.records import changed_fields, default_fields
-from transduce.core.types import ColumnName, JsonObject, Labels, OptionValues, Rows, Task
+from transduce.core.types import ColumnName, JsonObject, KnownTask, Labels, OptionValues, Rows, Task
 from transduce.core.words import (
     GUARANTEES,
     TASKS,
@@ -663,7 +663,7 @@ class Options:
         self.design.check(classes, self.by_class)
         return settled
 
-    def for_task(self, task: str) -> Options:
+    def for_task(self, task: KnownTask) -> Options:
         """Return the options with the guarantee that is possible.
 
         A ValueError says which methods do not suit.

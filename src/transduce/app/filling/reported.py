@@ -172,7 +172,7 @@ def call_again(result: FillResult) -> str:
     source = result.seen.source
     options = result.options
     target = result.labels.name
-    task = result.labels.task
+    task: str = result.labels.task
     if result.labels.decisive is not None:  # a task that is named would make it exact
         task = options.task
     name = source.name.replace("\\", "/").rpartition("/")[2]

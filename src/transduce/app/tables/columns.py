@@ -23,7 +23,7 @@ from transduce.core.answer import UNSEEN, Answer, LevelAnswer, Regions, level_na
 from transduce.core.checks import check_choice
 from transduce.core.findings import Limits
 from transduce.core.sample import PartlyLabelled, decisive_label, guess_task, label_array
-from transduce.core.types import AnyArray, Array, ColumnName, Mask
+from transduce.core.types import AnyArray, Array, ColumnName, KnownTask, Mask
 from transduce.core.validation import (
     class_codes,
     is_complex,
@@ -88,7 +88,7 @@ class Target:
     name: ColumnName
     labels: AnyArray  # (n,) numbers, NaN where missing; or classes, None where missing
     missing: Mask  # (n,)
-    task: str
+    task: KnownTask
     notes: list[str] = field(default_factory=list)  # what to know about how it was read
     limits: Limits = NO_LIMITS  # labels that are limits, such as "<0.5"
     decisive: float | None = None  # the one label that decided the task, if it was guessed

@@ -80,7 +80,7 @@ class RidgeEstimator(Transducer):
     kernel: KernelLike = "rbf"
     width: float | Literal["loo"] = "loo"
     ridge: float | Literal["loo"] = "loo"
-    tether: float | Literal["auto"] = "auto"
+    tether: float | Literal["auto", "cv"] = "auto"
     radius: float | None = None
     centres: int | None = None
     standardize: bool = True
@@ -749,6 +749,7 @@ def _warn_if_unfinished(completion: Completion) -> None:
     )
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class TransductiveRidge(RidgeEstimator, NumberTransducer):
     """Ridge regression that chooses the missing labels by leave-one-out.
 
@@ -872,6 +873,7 @@ class TransductiveRidge(RidgeEstimator, NumberTransducer):
         return tags
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class TransductiveRidgeClassifier(RidgeEstimator, ClassTransducer):
     """Classes by ridge regression that chooses the missing labels by leave-one-out.
 
