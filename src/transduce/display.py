@@ -477,8 +477,9 @@ class EnvelopeDisplay(Display):
                 label="region" if k == 0 else None,
             )
         ax.axvline(self.envelope.value, color=VALUE, lw=1, ls="--", label="value")
-        room = 0.25 * (top - bottom) or 1.0
-        ax.set(xlim=(low, high), ylim=(max(bottom - room, 0.0), top + 2 * room))
+        margin = 0.25 * (top - bottom) or 1.0
+        lowest = max(bottom - margin, 0.0)
+        ax.set(xlim=(low, high), ylim=(lowest, top + 2 * margin))
         finish(ax, xlabel="label of the row", ylabel="leave-one-out error", loc="upper center")
 
     def _errors(self, setting: int, labels: Array) -> Array:
@@ -498,8 +499,8 @@ class EnvelopeDisplay(Display):
         ends = np.append(span.region[np.isfinite(span.region)], span.value)
         if not np.isfinite(span.region).all():
             ends = np.concatenate([ends, [span.value - reach, span.value + reach]])
-        room = 0.35 * np.ptp(ends) or reach
-        return float(ends.min() - room), float(ends.max() + room)
+        margin = 0.35 * np.ptp(ends) or reach
+        return float(ends.min() - margin), float(ends.max() + margin)
 
     def _draw_pieces(
         self,
@@ -778,7 +779,6 @@ class GraphMapDisplay(Display):
     def _draw(self, ax: Axes) -> None:
         reached = ~np.isnan(self.colours)
         x, y = self.positions.T
-        names = self._names_of_classes()
         style = self._colour_scale(reached)
         size = float(np.clip(4000.0 / len(self.colours), 3.0, 30.0))
         if not reached.all():
@@ -790,32 +790,24 @@ class GraphMapDisplay(Display):
                 color=REGION,
                 label="no path to a label",
             )
-        points = ax.scatter(
-            x[reached],
-            y[reached],
-            c=self.colours[reached],
-            s=size,
-            linewidths=0,
-            **style,
-        )
+        colours = self.colours[reached]
+        points = ax.scatter(x[reached], y[reached], c=colours, s=size, linewidths=0, **style)
         labelled = self.labelled & reached
-        ax.scatter(
-            x[labelled],
-            y[labelled],
-            c=self.colours[labelled],
-            s=3 * size + 20,
-            edgecolors="black",
-            linewidths=1.2,
-            label="labelled",
-            **style,
-        )
+        rim: dict[str, Any] = {"edgecolors": "black", "linewidths": 1.2, "label": "labelled"}
+        colours = self.colours[labelled]
+        ax.scatter(x[labelled], y[labelled], c=colours, s=3 * size + 20, **rim, **style)
+        self._explain_colours(ax, points)
+        finish(ax, xlabel="first eigenvector", ylabel="second eigenvector", loc="best")
+
+    def _explain_colours(self, ax: Axes, points: Any) -> None:
+        """Add a bar that says which score, or class, each colour is."""
+        names = self._names_of_classes()
         bar = ax.figure.colorbar(points, ax=ax)
         if len(names) == 2:
             bar.set_label(f"score: {names[0]} below 0, {names[1]} above")
         else:
             bar.set_ticks(list(range(len(names))), labels=names)
             bar.ax.tick_params(length=0)
-        finish(ax, xlabel="first eigenvector", ylabel="second eigenvector", loc="best")
 
     def _names_of_classes(self) -> list[str]:
         """Return the classes as text, without the zeros behind a whole number."""

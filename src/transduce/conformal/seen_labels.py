@@ -109,8 +109,9 @@ def _rows_to_compare(features: Array, labels: AnyArray, labelled: Mask) -> AnyAr
     """Return the labelled rows and so many others, in an order that their contents decide."""
     order = content_order(number_rows(features), np.asarray(labels).astype(str))
     is_labelled = labelled[order]
-    room = max(MOST_COMPARED - int(is_labelled.sum()), 1)
-    return np.concatenate([order[is_labelled], order[~is_labelled][:room]])
+    others = order[~is_labelled]
+    n_others = max(MOST_COMPARED - int(is_labelled.sum()), 1)
+    return np.concatenate([order[is_labelled], others[:n_others]])
 
 
 def _are_worse_elsewhere(

@@ -89,12 +89,11 @@ class MethodChoice:
         error = np.inf
         if len(gap) > 1:
             error = float(gap.std(ddof=1) / np.sqrt(len(gap)))
+        lead = "within"
         if gap.mean() > 2 * error:
-            sure = "by more than"
-        else:
-            sure = "within"
+            lead = "by more than"
         return (
-            f"{called[self.best]} is best, {sure} two standard errors of the difference from "
+            f"{called[self.best]} is best, {lead} two standard errors of the difference from "
             f"{called[second]}: {gap.mean():.3g} ± {error:.2g}."
         )
 

@@ -40,7 +40,7 @@ class Scratch(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def _draw(state, n):  # type: ignore[no-untyped-def]
+def _draw(state: AnyArray, n: int) -> int:
     """Return a random number below n: splitmix64, the same on every machine."""
     state[0] += np.uint64(0x9E3779B97F4A7C15)
     z = state[0]
@@ -51,7 +51,7 @@ def _draw(state, n):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def times_drawn(state, n, times):  # type: ignore[no-untyped-def]
+def times_drawn(state: AnyArray, n: int, times: int) -> Array:
     """Return how often each of n rows was drawn."""
     counts = np.zeros(n)
     for _ in range(times):
@@ -60,7 +60,7 @@ def times_drawn(state, n, times):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def write_bins(X, edges, out):  # type: ignore[no-untyped-def]
+def write_bins(X: Array, edges: Array, out: AnyArray) -> None:
     """Write how many edges of its feature each number is above, shapes (m, d), (d, 255), (d, m)."""
     for j in range(X.shape[1]):
         edges_of_feature = edges[j]
@@ -75,7 +75,7 @@ def write_bins(X, edges, out):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _tally(column, rows, sums, scratch):  # type: ignore[no-untyped-def]
+def _tally(column: AnyArray, rows: AnyArray, sums: Array, scratch: Scratch) -> int:
     """Add up the rows of a node in the bins of a feature.
 
     Returns how many bins have a row; these are in `scratch.seen`.
@@ -113,7 +113,9 @@ def _tally(column, rows, sums, scratch):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _best_cut(scratch, totals, n_seen, cut_at, growth):  # type: ignore[no-untyped-def]
+def _best_cut(
+    scratch: Scratch, totals: Array, n_seen: int, cut_at: int, growth: Growth
+) -> tuple[float, int]:
     """Return the best sum of both sides' scores, and the cut between bins.
 
     The score of a side is the square of its sums over its mass. Only the cut at `cut_at` is tried
@@ -158,7 +160,15 @@ def _best_cut(scratch, totals, n_seen, cut_at, growth):  # type: ignore[no-untyp
 
 
 @njit(cache=True, nogil=True)
-def _score(column, rows, sums, totals, scratch, growth, state):  # type: ignore[no-untyped-def]
+def _score(
+    column: AnyArray,
+    rows: AnyArray,
+    sums: Array,
+    totals: Array,
+    scratch: Scratch,
+    growth: Growth,
+    state: AnyArray,
+) -> tuple[float, int, int]:
     """Return the score of a feature's best cut of a node, the cut, and how many bins have rows."""
     seen = scratch.seen
     n_seen = _tally(column, rows, sums, scratch)
@@ -176,7 +186,7 @@ def _score(column, rows, sums, totals, scratch, growth, state):  # type: ignore[
 
 
 @njit(cache=True, nogil=True)
-def _make_scratch(features, width):  # type: ignore[no-untyped-def]
+def _make_scratch(features: AnyArray, width: int) -> Scratch:
     """Return scratch arrays for nodes with so many sums and counts."""
     histogram = np.zeros((MOST_BINS, width))
     seen = np.empty(MOST_BINS + 1, np.int64)
@@ -184,7 +194,9 @@ def _make_scratch(features, width):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def first_scores(bins, rows, sums, totals, growth, state):  # type: ignore[no-untyped-def]
+def first_scores(
+    bins: AnyArray, rows: AnyArray, sums: Array, totals: Array, growth: Growth, state: AnyArray
+) -> Array:
     """Return the score of the best cut of all rows by each feature, shape (d,).
 
     The totals of the rows are given.
@@ -197,7 +209,7 @@ def first_scores(bins, rows, sums, totals, growth, state):  # type: ignore[no-un
 
 
 @njit(cache=True, nogil=True)
-def _add_up(rows, sums, totals):  # type: ignore[no-untyped-def]
+def _add_up(rows: AnyArray, sums: Array, totals: Array) -> bool:
     """Write the totals of a node; return whether all of its rows have the same to be fitted."""
     width = sums.shape[1]
     totals[:] = 0.0
@@ -213,7 +225,15 @@ def _add_up(rows, sums, totals):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _search(bins, rows, sums, totals, scratch, growth, state):  # type: ignore[no-untyped-def]
+def _search(
+    bins: AnyArray,
+    rows: AnyArray,
+    sums: Array,
+    totals: Array,
+    scratch: Scratch,
+    growth: Growth,
+    state: AnyArray,
+) -> tuple[float, int, int]:
     """Return gain, feature and cut of the best split of a node, and write its totals.
 
     The gain is below 0 if there is no split.
@@ -251,7 +271,9 @@ def _search(bins, rows, sums, totals, scratch, growth, state):  # type: ignore[n
 
 
 @njit(cache=True, nogil=True)
-def _split_rows(column, cut, order, spare, start, stop):  # type: ignore[no-untyped-def]
+def _split_rows(
+    column: AnyArray, cut: int, order: AnyArray, spare: AnyArray, start: int, stop: int
+) -> int:
     """Put the rows of a leaf at or below a cut first, in place; return where the others begin."""
     middle = start
     n_right = 0
@@ -268,7 +290,15 @@ def _split_rows(column, cut, order, spare, start, stop):  # type: ignore[no-unty
 
 
 @njit(cache=True, nogil=True)
-def grow(bins, features, rows, sums, most_leaves, growth, state):  # type: ignore[no-untyped-def]
+def grow(
+    bins: AnyArray,
+    features: AnyArray,
+    rows: AnyArray,
+    sums: Array,
+    most_leaves: int,
+    growth: Growth,
+    state: AnyArray,
+) -> tuple[AnyArray, AnyArray, Array, Array]:
     """Grow a tree on some features.
 
     Each split takes the rows of a leaf that are above a cut to a new leaf.
@@ -325,7 +355,14 @@ def grow(bins, features, rows, sums, most_leaves, growth, state):  # type: ignor
 
 
 @njit(cache=True, nogil=True)
-def add_small_trees(bins, splits, starts, values, columns, out):  # type: ignore[no-untyped-def]
+def add_small_trees(
+    bins: AnyArray,
+    splits: AnyArray,
+    starts: AnyArray,
+    values: Array,
+    columns: AnyArray,
+    out: AnyArray,
+) -> None:
     """Add the values of trees of few leaves at rows.
 
     All rows go at once, split by split. Shapes: (d, m), (k, m).
@@ -348,7 +385,7 @@ def add_small_trees(bins, splits, starts, values, columns, out):  # type: ignore
 
 
 @njit(cache=True, nogil=True)
-def make_nodes(splits):  # type: ignore[no-untyped-def]
+def make_nodes(splits: AnyArray) -> AnyArray:
     """Return feature, last bin that stays, and what is below either side of every split, (s, 4).
 
     Below is a split, or -1 - leaf. The four lie side by side, so that a step reads one place.
@@ -369,7 +406,14 @@ def make_nodes(splits):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def add_large_trees(by_row, rows, trees, first, last, out):  # type: ignore[no-untyped-def]
+def add_large_trees(
+    by_row: AnyArray,
+    rows: AnyArray,
+    trees: tuple[AnyArray, AnyArray, Array],
+    first: int,
+    last: int,
+    out: AnyArray,
+) -> None:
     """Add the values of some trees of many leaves at rows, shapes (m, d), (k, m)."""
     # All rows that are not yet at a leaf go one step down before the next step, so that the
     # processor need not wait for one row's. The bins of a row lie side by side.

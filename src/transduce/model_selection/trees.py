@@ -126,6 +126,7 @@ class GrownTrees:
             rows = np.arange(bins.shape[1])
             first = 0
             last = len(self.starts) - 1
+        assert self.nodes is not None  # of trees of many leaves
         trees = (self.nodes, self.starts, self.values)
         add_large_trees(np.ascontiguousarray(bins.T), rows, trees, first, last, out)
 

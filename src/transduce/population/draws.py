@@ -146,18 +146,18 @@ def _share_out(sizes: AnyArray, number: int, weights: Array, fewest: AnyArray) -
     """Return whole numbers (H,) in proportion to weights, between the fewest and the sizes."""
     numbers = fewest.copy()
     while (left := number - int(np.sum(numbers))) > 0:
-        room = sizes - numbers
+        available = sizes - numbers
         # What each would have of all, less what it has already.
-        wanted = np.where(room > 0, weights, 0.0)
+        wanted = np.where(available > 0, weights, 0.0)
         wanted = np.maximum(number * wanted / np.sum(wanted) - numbers, 0.0)
         if not np.sum(wanted) > 0.0:
-            wanted = np.where(room > 0, 1.0, 0.0)
-        exact = np.minimum(left * wanted / np.sum(wanted), room)
+            wanted = np.where(available > 0, 1.0, 0.0)
+        exact = np.minimum(left * wanted / np.sum(wanted), available)
         whole = np.floor(exact).astype(np.int64)
         if not whole.any():
             # Fewer are left than there are strata: those with the largest remainders get one each.
             order = np.argsort(-exact, kind="stable")[:left]
-            whole[order] = np.minimum(1, room[order])
+            whole[order] = np.minimum(1, available[order])
         numbers = numbers + whole
     return numbers
 

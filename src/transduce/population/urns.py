@@ -79,10 +79,10 @@ def two_urns_bound(one: Urn, other: Urn, certainty: float) -> int:
     limit = exponential_quantile(weights[0], weights[1], certainty)
     starts, ends = cells_up_to(one.bound(-np.expm1(-limit / weights[0])))
     others, last_others = cells_up_to(other.bound(-np.expm1(-limit / weights[1])))
-    room = limit - weights[0] * one.surprise(starts)
+    left_by_first = limit - weights[0] * one.surprise(starts)
     surprise = weights[1] * other.surprise(others)
-    possible = room > 0.0
-    cell = np.searchsorted(surprise, room[possible], side="left") - 1
+    possible = left_by_first > 0.0
+    cell = np.searchsorted(surprise, left_by_first[possible], side="left") - 1
     return int((ends[possible] + last_others[cell]).max())
 
 
@@ -163,8 +163,9 @@ def urn_interval(
 
     `n_empty` of them were drawn to calibrate.
     """
-    sure = (1.0 + confidence) / 2.0
+    certainty = (1.0 + confidence) / 2.0
     drawn = n_calibration + n_empty
     others = n_unlabelled - n_empty
-    fewest = others - urn_bound(drawn - n_marked, drawn, others, sure)
-    return fewest, urn_bound(n_marked + n_empty, drawn, others, sure) + n_empty
+    fewest = others - urn_bound(drawn - n_marked, drawn, others, certainty)
+    most = urn_bound(n_marked + n_empty, drawn, others, certainty) + n_empty
+    return fewest, most

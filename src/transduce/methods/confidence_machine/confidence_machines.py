@@ -375,18 +375,11 @@ class MachineEstimator:
                 "settings are chosen on numpy arrays only: pass X as one, or set kernel, width "
                 "and ridge."
             )
-        candidates = options.candidates
-        set_by_features = []
-        if not isinstance(candidates, tuple):
-            candidates = default_settings(rows)
-            set_by_features.append("the kernels")
-        elif any(setting.estimated for setting in candidates):
-            set_by_features.append("the kernels")
+        candidates, are_estimated = candidate_settings(options, rows)
         grid = SettingGrid.build(candidates, rows)
         neighborhood = None
         if options.is_local:
             neighborhood = Neighborhood.build(rows, rows_l)
-            set_by_features.append("the neighbours")
         machine = TunedMachine.build(
             grid,
             rows_l,
@@ -410,6 +403,11 @@ class MachineEstimator:
             self._machine = with_labels(y_l)
         self.settings_ = grid.settings
         self.width_ = None
+        set_by_features = []
+        if are_estimated:
+            set_by_features.append("the kernels")
+        if options.is_local:
+            set_by_features.append("the neighbours")
         return set_by_features
 
     def _new_rows(self, X: Rows, *, own_value: bool = True) -> Array:
@@ -451,6 +449,14 @@ class MachineEstimator:
     def _own_levels(self) -> tuple[float, ...]:
         """The estimator's levels, the main one first."""
         return checks.read_levels("confidence", self.confidence)
+
+
+def candidate_settings(options: MachineOptions, rows: Array) -> tuple[Sequence[Setting], bool]:
+    """Return the settings to choose from, and whether the features have a part in them."""
+    candidates = options.candidates
+    if isinstance(candidates, tuple):
+        return candidates, any(setting.estimated for setting in candidates)
+    return default_settings(rows), True
 
 
 Levels = float | Sequence[float] | None

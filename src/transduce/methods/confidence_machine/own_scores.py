@@ -245,7 +245,9 @@ class ScoredMachine:
         pieces = []
         with stage("scores of completed samples") as report:
             for j, row in enumerate(rows):
-                counts = [self._count(row, one.label, one.unit) for one in candidates]
+                counts = [
+                    self._count(row, candidate.label, candidate.unit) for candidate in candidates
+                ]
                 n_at_least = np.array([count.above + count.tied for count in counts])
                 best = np.flatnonzero(n_at_least == n_at_least.max())
                 middle = best[len(best) // 2]

@@ -166,10 +166,10 @@ def choose(curves: Array, slack: Array, n_rows: int) -> Choice:
 
     That of a sample of `n_rows`.
     """
-    room = len(curves) ** 2 + 1  # each comparison parts at most one interval
-    setting = np.empty(room, dtype=np.intp)
-    low = np.empty(room)
-    high = np.empty(room)
+    most_intervals = len(curves) ** 2 + 1  # each comparison parts at most one
+    setting = np.empty(most_intervals, dtype=np.intp)
+    low = np.empty(most_intervals)
+    high = np.empty(most_intervals)
     stop = 0
     for s in range(len(curves)):
         start = stop

@@ -23,9 +23,13 @@ from transduce.core.scaling import Scaling, label_moments
 from transduce.core.types import AnyArray, Array, Labels, Rows
 from transduce.core.validation import NumberTransducer
 from transduce.device.kernels import narrowed
-from transduce.methods.gaussian_process.covariances import RADIAL, KernelFeatures
+from transduce.methods.gaussian_process.covariances import RADIAL, Covariance, KernelFeatures
 from transduce.methods.gaussian_process.descents import Descent, Search, SearchOrder
-from transduce.methods.gaussian_process.features import arrange_rows, read_features
+from transduce.methods.gaussian_process.features import (
+    Arrangement,
+    arrange_rows,
+    read_features,
+)
 from transduce.methods.gaussian_process.matching import choose_matching
 from transduce.methods.gaussian_process.parameters import (
     FoundParameters,
@@ -421,22 +425,15 @@ class TransductiveGPRegressor(ProcessEstimator, NumberTransducer):
         units = Units.of(y_l)
         scaled = (y_l - units.mean) / units.spread
         arranged = arrange_rows(features, sample.labelled, scaled, settings.max_matched)
-        objective = Objective(
-            arranged.rows,
-            arranged.labels,
-            settings.prior,
-            covariance=features.covariance,
-            epsilon=settings.epsilon,
-        )
-        n_rows = objective.X.shape[0]
+        n_rows = arranged.rows.shape[0]
         if settings.n_jobs not in (None, 1):
             n_rows = 0
         with few_threads(n_rows):
-            chosen = self._find_parameters(objective, settings)
+            chosen = self._find_parameters(arranged, features.covariance, settings)
             warn_of_parameters(chosen)
             if units.error == 0.0:
                 warnings.warn(EQUAL_LABELS, stacklevel=2)
-            fitted = FittedProcess(
+            self._fitted = FittedProcess(
                 chosen=chosen,
                 scaling=features.scaling,
                 units=units,
@@ -445,18 +442,24 @@ class TransductiveGPRegressor(ProcessEstimator, NumberTransducer):
                 matched=arranged.matched,
                 max_exact=settings.max_exact,
             )
-            self._fitted = fitted
-            self.answer_ = make_answer(sample, fitted)
+            self.answer_ = make_answer(sample, self._fitted)
         self.matched_rows_ = sample.unlabelled[np.sort(arranged.matched)]
-        self._set_parameters(fitted)
+        self._set_parameters(self._fitted)
         self.mean_ = self.answer_.values
         self.transduction_ = sample.complete(self.mean_)
         return self
 
     def _find_parameters(
-        self, objective: Objective, settings: TransductiveGPRegressor
+        self, arranged: Arrangement, covariance: Covariance, settings: TransductiveGPRegressor
     ) -> FoundParameters[Objective]:
         """Choose the parameters, from a start that `continue_from` has set or from the rules."""
+        objective = Objective(
+            arranged.rows,
+            arranged.labels,
+            settings.prior,
+            covariance=covariance,
+            epsilon=settings.epsilon,
+        )
         start = self.__dict__.pop("_start", None)
         return find_parameters(
             objective,
