@@ -107,9 +107,18 @@ class Regions:
 
     @classmethod
     def from_touching(cls, ends: Array, counts: AnyArray) -> Regions:
-        """Build regions of ascending pieces (k, 2) that may touch; `counts` (n,) are those of rows.
+        """Build regions of pieces some of which may touch, or overlap: those are joined.
 
-        Pieces of a row that touch, or overlap, are joined.
+        Parameters
+        ----------
+        ends : array of shape (k, 2)
+            Lower and upper ends of the pieces, row by row, ascending within a row.
+        counts : integer array of shape (n,)
+            How many pieces each row has.
+
+        Returns
+        -------
+        Regions
         """
         row = np.repeat(np.arange(len(counts)), counts)
         is_next_row = row[1:] != row[:-1]
