@@ -1,10 +1,11 @@
 """How long an audit takes, after the imports, and how much memory it needs.
 
-Usage: python benchmarks/audit_speed.py [--rows 100000 1000000] [--classes 2 8] [--kind frame csv]
+Usage: python benchmarks/audit_speed.py [--rows 100000 1000000] [--classes 2 8 50]
+                                        [--kind frame csv] [--draw simple class]
 
-A table has predictions, 300 checks, four groups, numbers and short texts. Printed are seconds on
-the clock and of the processor, and the largest memory of the process so far, also as a ratio to
-the table itself.
+A table has predictions, 300 checks from a simple draw or from each predicted class, four groups,
+numbers and short texts. Printed are seconds on the clock and of the processor, and the largest
+memory of the process so far, also as a ratio to the table itself.
 """
 
 from __future__ import annotations
@@ -20,21 +21,28 @@ import numpy as np
 import pandas as pd
 
 from transduce import audit
+from transduce.population.draws import allocate, draw_from_strata
 
 N_CHECKED = 300
 
 
-def make_table(n_rows: int, n_classes: int) -> pd.DataFrame:
+def make_table(n_rows: int, n_classes: int, draw: str = "simple") -> pd.DataFrame:
     generator = np.random.default_rng(0)
     names = np.array([f"class {code}" for code in range(n_classes)], dtype=object)
-    truth = generator.integers(0, n_classes, n_rows)
+    # A few classes are frequent and most are rare, as in real tables.
+    shares = 1.0 / np.arange(1, n_classes + 1)
+    shares /= shares.sum()
+    truth = generator.choice(n_classes, n_rows, p=shares)
     right = generator.random(n_rows) < 0.95
-    predicted = np.where(right, truth, generator.integers(0, n_classes, n_rows))
+    predicted = np.where(right, truth, generator.choice(n_classes, n_rows, p=shares))
     checked = generator.choice(n_rows, N_CHECKED, replace=False)
+    if draw == "class":
+        numbers = allocate(np.bincount(predicted, minlength=n_classes), N_CHECKED, "neyman")
+        checked = draw_from_strata(np.ones(n_rows, bool), predicted, numbers, 0).rows
     gold = np.full(n_rows, None, dtype=object)
     gold[checked] = names[truth[checked]]
     words = generator.integers(0, n_rows, n_rows).astype(str)
-    return pd.DataFrame(
+    table = pd.DataFrame(
         {
             "row_id": np.arange(n_rows),
             "llm": names[predicted],
@@ -45,6 +53,10 @@ def make_table(n_rows: int, n_classes: int) -> pd.DataFrame:
             "text": np.char.add("message about ", words).astype(object),
         }
     )
+    if draw == "class":
+        table["gold_random"] = np.isin(np.arange(n_rows), checked)
+        table["gold_random_stratum"] = table["llm"]
+    return table
 
 
 def timed(table: pd.DataFrame | Path) -> tuple[float, float]:
@@ -58,9 +70,9 @@ def peak_memory() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def run(n_rows: int, n_classes: int, kind: str, folder: Path) -> None:
-    table = make_table(n_rows, n_classes)
-    line = f"{n_rows:>9,} rows, {n_classes} classes, {kind:>5}: "
+def run(n_rows: int, n_classes: int, draw: str, kind: str, folder: Path) -> None:
+    table = make_table(n_rows, n_classes, draw)
+    line = f"{n_rows:>9,} rows, {n_classes:>2} classes, {draw:>6} draw, {kind:>5}: "
     if kind == "frame":
         clock, processor = timed(table)
     else:
@@ -76,13 +88,15 @@ def run(n_rows: int, n_classes: int, kind: str, folder: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--rows", type=int, nargs="+", default=[10_000, 100_000, 1_000_000])
-    parser.add_argument("--classes", type=int, nargs="+", default=[2, 8])
+    parser.add_argument("--classes", type=int, nargs="+", default=[2, 5, 8, 20, 50])
     parser.add_argument("--kind", nargs="+", default=["frame", "csv"], choices=["frame", "csv"])
+    parser.add_argument("--draw", nargs="+", default=["simple", "class"])
     given = parser.parse_args()
     timed(make_table(1000, 2))  # imports, and compiling where nothing is cached
     with tempfile.TemporaryDirectory() as folder:
-        for kind, n_rows, n_classes in itertools.product(given.kind, given.rows, given.classes):
-            run(n_rows, n_classes, kind, Path(folder))
+        for cell in itertools.product(given.kind, given.rows, given.classes, given.draw):
+            kind, n_rows, n_classes, draw = cell
+            run(n_rows, n_classes, draw, kind, Path(folder))
 
 
 if __name__ == "__main__":

@@ -13,13 +13,14 @@ from scipy.stats import beta, hypergeom
 from tests import brute
 from transduce.population import strata as strata_module
 from transduce.population.lattice import largest_over_splits
+from transduce.population.pooled import Apart, Pool, PooledSearch, convex_majorant, pooled_bound
 from transduce.population.strata import (
     SplitSearch,
-    Stratum,
     most_marked,
     narrowest_most_marked,
     total_interval,
 )
+from transduce.population.stratum import Stratum
 
 
 def probability(search, split):
@@ -83,7 +84,7 @@ class TestExact:
     def test_the_chance_of_no_marked_row_counts_undivided(self):
         """The bound is the largest total that its definition does not reject, split by split."""
         undivided = Stratum(27, 10, 3)
-        search = SplitSearch.of((Stratum(12, 4, 1), Stratum(15, 6, 2)), 0.1, undivided)
+        search = SplitSearch.of((Stratum(12, 4, 1), Stratum(15, 6, 2)), 0.1, undivided=undivided)
         sizes = tuple(stratum.n_rows for stratum in search.strata)
         drawn = tuple(stratum.n_drawn for stratum in search.strata)
         fewest, most = search.limits()
@@ -162,6 +163,80 @@ class TestExact:
         fine = most_marked(strata, 0.05)
         monkeypatch.setattr(strata_module, "MOST_CELLS", 20)
         assert fine <= most_marked(strata, 0.05) <= 1.2 * fine
+
+
+class TestPooled:
+    """Many strata: only the mean of marked rows drawn from most of them is used."""
+
+    @pytest.mark.parametrize("rarely_marked", [True, False])
+    @pytest.mark.parametrize(
+        ("sizes", "drawn", "apart"),
+        [
+            ((4, 4, 4), (2, 2, 2), 1),
+            ((5, 3, 6), (2, 1, 3), None),
+            ((2, 8, 2), (1, 1, 2), None),  # a row of the last stratum stands for one
+            ((3, 3, 4, 3), (1, 2, 2, 1), 2),
+            ((2, 9, 3), (2, 2, 2), 0),  # counts are no whole numbers
+        ],
+    )
+    def test_no_table_is_missed_too_often(self, sizes, drawn, apart, rarely_marked):
+        """Every split of every total of small tables, wherever marked rows are thought to be."""
+        confidence = 0.4
+        level = (1.0 - confidence) / 2.0
+
+        @cache
+        def interval(drawn, found):
+            strata = tuple(map(Stratum, sizes, drawn, found))
+            mirrored = tuple(stratum.mirrored() for stratum in strata)
+            others = pooled_bound(mirrored, level, apart, rarely_marked=not rarely_marked)
+            most = pooled_bound(strata, level, apart, rarely_marked=rarely_marked)
+            return sum(sizes) - others, most
+
+        for marked, coverage in brute.coverage_of_splits(sizes, drawn, interval):
+            assert coverage >= confidence - 1e-9, marked
+
+    def test_the_chance_is_bounded_for_every_split(self):
+        """What a search holds against the level is never below the chance of any split."""
+        strata = tuple(map(Stratum, (7, 5, 9, 4), (3, 2, 4, 1), (1, 0, 1, 0)))
+        counts = np.ones(3)
+        pool = Pool.of(strata[1:], counts, rarely_marked=True)
+        search = PooledSearch.of(Apart(strata[0]), pool, 0.3)
+        drawn = tuple(stratum.n_drawn for stratum in strata)
+        sizes = tuple(stratum.n_rows for stratum in strata)
+        largest = {}
+        for split in itertools.product(range(0, 8, 2), range(6), range(10), range(5)):
+            chance = sum(
+                p
+                for found, p in brute.split_outcomes(sizes, drawn, split)
+                if sum(found[1:]) <= search.reached[found[0]]
+            )
+            key = split[0], sum(split[1:])
+            largest[key] = max(largest.get(key, 0.0), chance)
+        for (first, others), chance in largest.items():
+            chances = search.chances_of_small_samples(np.array([first]))
+            bound = search.bound_probability(chances, convex_majorant(chances), np.array([others]))
+            assert chance <= bound[0] + 1e-9, (first, others)
+
+    def test_a_majorant_is_convex_and_nowhere_below(self):
+        chances = np.sort(np.random.default_rng(0).random((5, 30)), axis=1)[:, ::-1]
+        chances[:, -1] = 0.0
+        majorant = convex_majorant(chances)
+        assert np.all(majorant >= chances - 1e-12)
+        assert np.all(np.diff(majorant, 2, axis=1) >= -1e-12)
+
+    @pytest.mark.parametrize("n_strata", [8, 20, 50])
+    def test_many_predicted_classes_tell_more_than_labels_alone(self, n_strata):
+        """A class that is mostly predicted where it is, 300 rows drawn in proportion."""
+        sizes = np.full(n_strata, 20_000 // n_strata)
+        drawn = np.full(n_strata, 300 // n_strata)
+        marked = np.zeros(n_strata, dtype=int)
+        marked[0] = round(0.9 * drawn[0])
+        marked[1] = 1
+        strata = tuple(map(Stratum, sizes.tolist(), drawn.tolist(), marked.tolist()))
+        low, high = total_interval(strata, 0.95, apart=0)
+        alone = Stratum(int(sizes.sum()), int(drawn.sum()), int(marked.sum()))
+        low_alone, high_alone = total_interval((alone,), 0.95)
+        assert high - low < 0.8 * (high_alone - low_alone)
 
 
 class TestNarrowest:

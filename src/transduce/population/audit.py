@@ -434,8 +434,7 @@ def class_shares(
 def share_of_class(rows: CheckedRows, code: int, certainty: float) -> dict[str, object]:
     """Return the share of one class among some rows, with an exact interval."""
     n_rows = len(rows.true)
-    is_class = rows.checked & (rows.true == code)
-    marked = strata_for_class(rows, code).count_strata(is_class, doubtful=False)
+    marked = strata_for_class(rows, code).count_class(code, doubtful=False)
     fewest, most = class_interval(rows, code, certainty)
     estimate = marked.estimated_total
     if np.isnan(estimate):
@@ -457,9 +456,8 @@ def share_of_class(rows: CheckedRows, code: int, certainty: float) -> dict[str, 
 
 def interval_of_labels_alone(rows: CheckedRows, code: int, certainty: float) -> tuple[float, float]:
     """Return the interval for the share of a class that labels give without predictions."""
-    is_class = rows.checked & (rows.true == code)
-    fewest, _ = rows.count_strata(is_class, doubtful=False).total_interval(certainty)
-    _, most = rows.count_strata(is_class, doubtful=True).total_interval(certainty)
+    fewest, _ = rows.count_class(code, doubtful=False).total_interval(certainty)
+    _, most = rows.count_class(code, doubtful=True).total_interval(certainty)
     return fewest / len(rows.true), most / len(rows.true)
 
 
@@ -477,10 +475,10 @@ def confusion_lines(
         if len(part.true) == 0:
             continue
         for true in found:
-            is_class = part.checked & (part.true == true)
-            marked = part.count_strata(is_class, doubtful=False)
-            fewest, _ = marked.total_interval(certainty)
-            _, most = part.count_strata(is_class, doubtful=True).total_interval(certainty)
+            marked = part.count_class(true, doubtful=False)
+            fewest, most = marked.total_interval(certainty)
+            if marked.n_unanswered:
+                _, most = part.count_class(true, doubtful=True).total_interval(certainty)
             lines.append(
                 {
                     "predicted": classes[predicted],

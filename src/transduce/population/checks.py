@@ -21,7 +21,8 @@ import numpy as np
 import pandas as pd
 
 from transduce.core.types import AnyArray, Mask
-from transduce.population.strata import Stratum, most_marked, total_interval
+from transduce.population.strata import most_marked, total_interval
+from transduce.population.stratum import Stratum
 
 # If fewer drawn rows than this are expected to have a predicted class, its own stratum would often
 # be empty, and the interval comes from labels alone. This is decided by numbers known before the
@@ -59,7 +60,7 @@ class CheckedRows:
     drawn_as_one: bool = False
     drawn_from: Mask | None = None
 
-    @property
+    @cached_property
     def checked(self) -> Mask:
         """Rows whose truth is known, drawn or not, shape (n,)."""
         return self.true >= 0
@@ -69,7 +70,7 @@ class CheckedRows:
         """Rows that were drawn and got no label, shape (n,)."""
         return self.drawn & ~self.checked
 
-    @property
+    @cached_property
     def represented(self) -> Mask:
         """Rows that the drawn ones are a random sample of, themselves among them, shape (n,)."""
         if self.drawn_from is not None:
@@ -107,36 +108,77 @@ class CheckedRows:
         """Return a simple random sample divided by codes (n,) that no label decided."""
         return replace(self, strata=pd.factorize(codes)[0], drawn_as_one=True)
 
+    @cached_property
+    def stratum_sizes(self) -> AnyArray:
+        """How many rows of each stratum the drawn ones speak for, shape (H,)."""
+        n_strata = int(self.strata.max(initial=0)) + 1
+        return np.bincount(self.strata[self.represented], minlength=n_strata)
+
+    @cached_property
+    def drawn_rows(self) -> AnyArray:
+        """Positions of the drawn rows."""
+        return np.flatnonzero(self.drawn)
+
+    @cached_property
+    def checked_otherwise(self) -> AnyArray:
+        """Positions of rows that were checked, but not drawn."""
+        return np.flatnonzero(self.checked & ~self.drawn)
+
+    @cached_property
+    def n_unknown(self) -> int:
+        """Rows without a label that could not be drawn."""
+        return int(np.sum(~self.checked & ~self.represented))
+
+    def count_class(self, code: int, *, doubtful: bool) -> MarkedRows:
+        """Return how many rows are of a class, as far as known; for `doubtful` see `count_strata`.
+
+        One stratum stands apart if the class is predicted for most of its rows and for few of all
+        others: such as that class, if strata are what was predicted.
+        """
+        counts = self.count_strata(self.checked & (self.true == code), doubtful=doubtful)
+        if len(counts.strata) <= 2:
+            return counts
+        sizes = self.stratum_sizes
+        is_predicted = self.represented & (self.predicted == code)
+        predicted = np.bincount(self.strata[is_predicted], minlength=len(sizes))
+        shares = predicted[sizes > 0] / sizes[sizes > 0]
+        often = np.flatnonzero(shares > 0.5)
+        if len(often) == 1:
+            return replace(counts, apart=int(often[0]))
+        return replace(counts, rarely_marked=2 * int(predicted.sum()) <= int(sizes.sum()))
+
     def count_strata(self, marked: Mask, *, doubtful: bool) -> MarkedRows:
         """Return how many rows are marked, stratum by stratum, known only where checked.
 
         Drawn rows without an answer are marked too if they are `doubtful`.
         """
-        n_strata = int(self.strata.max(initial=0)) + 1
         # Rows that had a label before the draw are known: they are no part of any stratum.
-        represented = self.represented
-        counted = self.drawn & marked & self.checked
+        n_strata = len(self.stratum_sizes)
+        rows = self.drawn_rows
+        is_checked = self.true[rows] >= 0
+        is_counted = marked[rows] & is_checked
+        n_unanswered = int(np.sum(~is_checked))
         n_doubtful = 0
         if doubtful:
-            counted = counted | self.unanswered
-            n_doubtful = int(np.sum(self.unanswered))
-        sizes = np.bincount(self.strata[represented], minlength=n_strata).tolist()
-        drawn = np.bincount(self.strata[self.drawn], minlength=n_strata).tolist()
-        hits = np.bincount(self.strata[counted], minlength=n_strata).tolist()
+            is_counted = is_counted | ~is_checked
+            n_doubtful = n_unanswered
+        sizes = self.stratum_sizes.tolist()
+        drawn = np.bincount(self.strata[rows], minlength=n_strata).tolist()
+        hits = np.bincount(self.strata[rows[is_counted]], minlength=n_strata).tolist()
         strata = tuple(
             Stratum(sizes[h], drawn[h], hits[h]) for h in range(n_strata) if sizes[h] > 0
         )
-        checked_otherwise = self.checked & ~self.drawn
-        checked_later = checked_otherwise & represented
+        others = self.checked_otherwise
+        is_later = self.represented[others]
         return MarkedRows(
             strata,
-            n_known=int(np.sum(marked & checked_otherwise & ~represented)),
+            n_known=int(np.sum(marked[others[~is_later]])),
             n_doubtful=n_doubtful,
-            n_unanswered=int(np.sum(self.unanswered)),
+            n_unanswered=n_unanswered,
             drawn_as_one=self.drawn_as_one,
-            n_later=int(np.sum(checked_later)),
-            n_later_marked=int(np.sum(marked & checked_later)),
-            n_unknown=int(np.sum(~self.checked & ~represented)),
+            n_later=int(np.sum(is_later)),
+            n_later_marked=int(np.sum(marked[others[is_later]])),
+            n_unknown=self.n_unknown,
         )
 
 
@@ -152,6 +194,8 @@ class MarkedRows:
     n_later: int = 0  # rows of the strata that were checked on purpose after the draw
     n_later_marked: int = 0
     n_unknown: int = 0  # rows without a label that could not be drawn: each may be marked
+    apart: int | None = None  # the stratum that is thought to be unlike all others
+    rarely_marked: bool = True  # whether few rows of (other) strata are thought to be marked
 
     @property
     def n_drawn(self) -> int:
@@ -211,12 +255,24 @@ class MarkedRows:
 
     def at_most_unchecked(self, certainty: float) -> int:
         """Return how many of the unchecked rows are marked at most, with a certainty."""
-        most = most_marked(self.strata, 1.0 - certainty, drawn_as_one=self.drawn_as_one)
+        most = most_marked(
+            self.strata,
+            1.0 - certainty,
+            drawn_as_one=self.drawn_as_one,
+            apart=self.apart,
+            rarely_marked=self.rarely_marked,
+        )
         return min(max(most - self._n_seen_marked, 0), self._n_represented) + self.n_unknown
 
     def total_interval(self, confidence: float) -> tuple[int, int]:
         """Return between which numbers of all rows are marked, with a confidence."""
-        fewest, most = total_interval(self.strata, confidence, drawn_as_one=self.drawn_as_one)
+        fewest, most = total_interval(
+            self.strata,
+            confidence,
+            drawn_as_one=self.drawn_as_one,
+            apart=self.apart,
+            rarely_marked=self.rarely_marked,
+        )
         if self.n_later:
             # What was seen is certain, also where it makes the draw an unlikely one.
             least = self._n_seen_marked + self.n_doubtful
@@ -260,10 +316,9 @@ def whole_parts(numbers: list[float]) -> list[int]:
 def class_interval(rows: CheckedRows, code: int, confidence: float) -> tuple[int, int]:
     """Return between which numbers of the rows are of a class, with a confidence."""
     strata = strata_for_class(rows, code)
-    is_class = rows.checked & (rows.true == code)
-    fewest, most = strata.count_strata(is_class, doubtful=False).total_interval(confidence)
+    fewest, most = strata.count_class(code, doubtful=False).total_interval(confidence)
     if rows.unanswered.any():
-        _, most = strata.count_strata(is_class, doubtful=True).total_interval(confidence)
+        _, most = strata.count_class(code, doubtful=True).total_interval(confidence)
     return fewest, most
 
 

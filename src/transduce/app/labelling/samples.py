@@ -174,15 +174,21 @@ class Sample:
         true = np.full(len(self.codes), -1, dtype=np.int64)
         for row, label in labels.items():
             true[row] = codes[label]
+        predicted = np.full_like(true, -1)
+        if self.strata:
+            # Strata are mostly called as the classes that were predicted.
+            by_name = {str(label): code for label, code in codes.items()}
+            of_strata = np.array([by_name.get(name, -1) for name in self.strata])
+            predicted = of_strata[self.stratum_codes]
         rows = CheckedRows(
-            np.zeros_like(true), true, self.mask, self.stratum_codes, drawn_from=self.drawn_from
+            predicted, true, self.mask, self.stratum_codes, drawn_from=self.drawn_from
         )
         frequent = Counter(labels.values())
         intervals = []
         for label in sorted(classes, key=lambda label: -frequent[label])[:MOST_CLASSES]:
-            is_class = true == codes[label]
-            fewest, _ = rows.count_strata(is_class, doubtful=False).total_interval(certainty)
-            _, most = rows.count_strata(is_class, doubtful=True).total_interval(certainty)
+            code = codes[label]
+            fewest, _ = rows.count_class(code, doubtful=False).total_interval(certainty)
+            _, most = rows.count_class(code, doubtful=True).total_interval(certainty)
             intervals.append((label, ShareInterval(fewest, most, len(true), certainty)))
         return intervals
 
