@@ -368,6 +368,7 @@ def main() -> None:
     parser.add_argument("--shares", type=float, nargs="+", default=[0.02, 0.05, 0.3, 0.5])
     parser.add_argument("--checked", type=int, nargs="+", default=[30, 100, 300])
     parser.add_argument("--quality", nargs="+", default=["0.8/0.8", "0.9/0.98", "0.99/0.99"])
+    parser.add_argument("--ways", nargs="+", choices=list(WAYS), help="by default all")
     parser.add_argument("--exact", action="store_true")
     parser.add_argument("--reachable", action="store_true")
     given = parser.parse_args()
@@ -384,7 +385,8 @@ def main() -> None:
         return
     seeds = range(given.first_seed, given.first_seed + given.draws)
     started = time.perf_counter()
-    cells = measure(cases, seeds, given.jobs, installed_ways())
+    ways = [name for name in installed_ways() if given.ways is None or name in given.ways]
+    cells = measure(cases, seeds, given.jobs, ways)
     show_worst(cells, given.draws)
     print(f"{time.perf_counter() - started:.0f} s")
 
