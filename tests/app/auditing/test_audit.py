@@ -451,3 +451,15 @@ class TestTerminal:
         assert len(table) == 12
         assert table.iloc[0][["predicted", "true"]].tolist() == ["8", "7"]
         assert (table["predicted"] != table["true"]).all()
+
+
+def test_checks_of_a_second_person_come_in_a_table_of_the_same_rows():
+    table = pd.DataFrame({"text": list("abcd") * 5, "llm": ["yes", "no"] * 10})
+    table["gold"] = table["llm"].where(table.index < 8)
+    second = table[["text", "llm"]].assign(gold2=table["gold"].where(table.index != 3, "yes"))
+    result = audit(table, "gold", "llm", second="gold2", checks=second)
+    assert (result.agreement.n_both, result.agreement.n_differ) == (8, 1)
+    with pytest.raises(ValueError, match="Name the column that both tables have in common"):
+        audit(table, "gold", "llm", second="gold2", checks=second[::-1])
+    with pytest.raises(ValueError, match="The table of checks has no column 'gold'"):
+        audit(table, "gold", "llm", checks=second)

@@ -467,20 +467,25 @@ def join_checks(
 ) -> tuple[pd.DataFrame, list[str]]:
     """Return a table with columns of another one, matched by an identifier, and notes.
 
-    Without an identifier rows are matched by the row numbers that a list of drawn rows has.
-    Identifiers that repeat or do not match are refused or told.
+    Without an identifier rows are matched by the row numbers that a list of drawn rows has, or one
+    by one if both tables have the same rows. Identifiers that repeat or do not match are refused or
+    told. Wanted are columns of labels, of which the other table must have the first or another.
     """
     if len(checks) == 0:
         raise ValueError("The table of checks has no rows.")
+    are_same = False
+    if id is None and ROW_NUMBER not in checks.columns:
+        are_same = _have_same_rows(frame, checks, wanted)
+    if are_same:
+        checks = checks.assign(**{ROW_NUMBER: np.arange(1, len(checks) + 1)})
     id, row_ids = _find_identifier(frame, checks, id)
     check_ids = _field_of_checks(checks, id)
-    labels = {wanted[0]: _field_of_checks(checks, wanted[0])}
-    for name in wanted[1:]:
-        if name in checks.columns:
-            labels[name] = read_column(checks, name)
+    labels = {name: read_column(checks, name) for name in wanted if name in checks.columns}
+    if not labels:
+        labels[wanted[0]] = _field_of_checks(checks, wanted[0])
     match = _match_checks(row_ids, check_ids, id)
     notes = match.notes
-    if id == ROW_NUMBER:
+    if id == ROW_NUMBER and not are_same:
         _refuse_other_rows(frame, checks, match, wanted)
     joined = frame.copy(deep=False)
     for name, column in labels.items():
@@ -511,6 +516,19 @@ def _find_identifier(
     raise ValueError(
         "Name the column that both tables have in common, and that tells rows apart, with "
         f"{option('id')}."
+    )
+
+
+def _have_same_rows(frame: pd.DataFrame, checks: pd.DataFrame, labels: list[ColumnName]) -> bool:
+    """Return whether two tables agree in every column that both have, but for labels."""
+    if len(frame) != len(checks):
+        return False
+    stems = tuple(str(name).removesuffix(LABELLED) for name in labels)
+    both = [name for name in frame.columns if name in checks.columns]
+    both = [name for name in both if not str(name).startswith(stems)]
+    return bool(both) and all(
+        frame[name].reset_index(drop=True).equals(checks[name].reset_index(drop=True))
+        for name in both
     )
 
 

@@ -22,7 +22,7 @@ from transduce.app.labelling.certificates import intervals
 from transduce.app.labelling.journal import Label
 from transduce.app.labelling.model import Model
 from transduce.app.labelling.prepared import Prepared
-from transduce.app.labelling.samples import DRAW
+from transduce.app.labelling.samples import AGAIN, DRAW
 from transduce.app.labelling.sentences import certificate_text
 from transduce.app.labelling.session import Exported, Session
 from transduce.app.labelling.session_fill import PageAnswers, SessionFill
@@ -45,10 +45,15 @@ FOUND_BY |= {"chosen": "chosen by you", "table": "in the table before"}
 
 def write_files(session: Session, path: Path, *, force: bool) -> Exported:
     """Write all files, named after a path."""
-    labelled = files.named_after(path, "labelled")
-    filled = files.named_after(path, "filled")
-    report = files.named_after(path, "filled", ".html")
-    certificate = files.named_after(path, "certificate", ".txt")
+    of_whom = ""
+    sample = session.state.sample
+    if sample is not None and sample.kind == AGAIN:
+        # The first person's files lie beside the same table.
+        of_whom = f"{session.table.target}-"
+    labelled = files.named_after(path, f"{of_whom}labelled")
+    filled = files.named_after(path, f"{of_whom}filled")
+    report = files.named_after(path, f"{of_whom}filled", ".html")
+    certificate = files.named_after(path, f"{of_whom}certificate", ".txt")
     for file in (labelled, filled, report, certificate):
         check_free(file, force=force)
     if session.model is None and session.preparation.error is None:
