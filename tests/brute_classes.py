@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.integrate import quad
 from scipy.optimize import minimize
+from scipy.special import expit, log_expit
 from scipy.stats import multivariate_normal, norm
 
 from tests import brute
@@ -52,13 +53,18 @@ def share_divergence(p, target, slack):
     """The least divergence plus penalty of independent labels from those with probabilities p, by an optimiser."""
 
     def lowest(x):
-        q = 1.0 / (1.0 + np.exp(-x))
-        divergence = np.sum(q * np.log(q / p) + (1.0 - q) * np.log((1.0 - q) / (1.0 - p)))
+        q, log_q, log_rest = expit(x), log_expit(x), log_expit(-x)
+        divergence = np.sum(q * (log_q - np.log(p)) + (1.0 - q) * (log_rest - np.log(1.0 - p)))
         return divergence + (q.mean() - target) ** 2 / (2.0 * slack)
+
+    def slope(x):
+        q = expit(x)
+        of_divergence = x - np.log(p / (1.0 - p))
+        return q * (1.0 - q) * (of_divergence + (q.mean() - target) / (len(p) * slack))
 
     x = np.log(p / (1.0 - p))
     for _ in range(3):
-        x = minimize(lowest, x, tol=1e-12).x
+        x = minimize(lowest, x, jac=slope, tol=1e-12).x
     return lowest(x)
 
 
