@@ -388,7 +388,7 @@ class TestRefusals:
             ({"tolerance": -1.0}, "must not be negative"),
             ({"relative": True}, "needs a tolerance"),
             (
-                {"checks": pd.DataFrame({"id": [], "gold": []})},
+                {"checks": pd.DataFrame({"id": [1], "gold": ["spam"]})},
                 "Name the column that both tables have in common",
             ),
         ],
