@@ -32,6 +32,12 @@ class PartlyLabelled:
     table: Complete
     labelled: np.ndarray  # (n,)
     predictions: np.ndarray  # (n,), or (n, n_classes) probabilities
+    refitted: bool = False  # whether those at unlabelled rows are of a fit to all labels
+
+    @property
+    def how(self) -> dict[str, object]:
+        """What our estimates are told of the predictions."""
+        return {"refitted": self.refitted}
 
     @property
     def classes(self) -> np.ndarray:
@@ -174,11 +180,13 @@ def ask_classes(problem: PartlyLabelled) -> Iterator[Question]:
         values = read(table.target)
         probabilities = np.clip(problem.predictions[:, code], 0.0, 1.0)
         filled = (chosen == code).astype(float)
-        share = once(population.estimate_share, column, probabilities, of=name)
+        share = once(population.estimate_share, column, probabilities, of=name, **problem.how)
         columns = (values, probabilities, filled)
         mean = analyse_mean(everyone)
         yield Question("share of a class", "mean", *columns, mean, share, everyone, read)
-        by_group = once(population.estimate_share, column, probabilities, of=name, by=groups)
+        by_group = once(
+            population.estimate_share, column, probabilities, of=name, by=groups, **problem.how
+        )
         for place, group in enumerate(sorted(set(groups))):
             rows = groups == group
             line = at_place(by_group, place)
@@ -190,7 +198,12 @@ def ask_classes(problem: PartlyLabelled) -> Iterator[Question]:
     probabilities = np.clip(problem.predictions[:, 0], 0.0, 1.0)
     filled = (chosen == 0).astype(float)
     regression = once(
-        population.estimate_regression, partly, x[:, None], probabilities, logistic=True
+        population.estimate_regression,
+        partly,
+        x[:, None],
+        probabilities,
+        logistic=True,
+        **problem.how,
     )
     yield Question(
         "logistic slope",
@@ -215,13 +228,13 @@ def ask_numbers(problem: PartlyLabelled) -> Iterator[Question]:
     everyone = np.ones(n_rows, dtype=bool)
     column = np.where(problem.labelled, y, np.nan)
     columns = (y, f, f)
-    mean = once(population.estimate_mean, column, f)
+    mean = once(population.estimate_mean, column, f, **problem.how)
     yield Question("mean", "mean", *columns, analyse_mean(everyone), mean, everyone, as_numbers)
-    total = once(population.estimate_total, column, f)
+    total = once(population.estimate_total, column, f, **problem.how)
     yield Question("total", "total", *columns, analyse_total(n_rows), total, everyone, as_numbers)
     groups = groups_of(table.features)
     names = sorted(set(groups))
-    by_group = once(population.estimate_mean, column, f, by=groups)
+    by_group = once(population.estimate_mean, column, f, by=groups, **problem.how)
     for place, group in enumerate(names):
         rows = groups == group
         line = at_place(by_group, place)
@@ -230,13 +243,15 @@ def ask_numbers(problem: PartlyLabelled) -> Iterator[Question]:
         )
     pair = (names[0], names[1])
     first, second = (groups == group for group in pair)
-    difference = once(population.estimate_difference, column, f, by=groups, groups=pair)
+    difference = once(
+        population.estimate_difference, column, f, by=groups, groups=pair, **problem.how
+    )
     compare = analyse_difference(first, second)
     yield Question("difference", "", *columns, compare, difference, first | second, as_numbers)
     limit = float(np.quantile(y, 0.8))
     above = (y > limit).astype(float)
     filled_above = (f > limit).astype(float)
-    share = once(population.estimate_share, column, f, above=limit)
+    share = once(population.estimate_share, column, f, above=limit, **problem.how)
     yield Question(
         "share above",
         "mean",
@@ -248,15 +263,15 @@ def ask_numbers(problem: PartlyLabelled) -> Iterator[Question]:
         everyone,
         lambda completed: (as_numbers(completed) > limit).astype(float),
     )
-    median = once(population.estimate_quantile, column, f)
+    median = once(population.estimate_quantile, column, f, **problem.how)
     yield Question(
         "median", "quantile", *columns, analyse_quantile(0.5), median, everyone, as_numbers
     )
     x = first_number(table.features)
-    regression = once(population.estimate_regression, column, x[:, None], f)
+    regression = once(population.estimate_regression, column, x[:, None], f, **problem.how)
     slope = at_place(regression, 1)
     yield Question("slope", "slope", *columns, analyse_slope(x), slope, everyone, as_numbers, x)
-    on_column = once(population.estimate_regression, column, None, f, outcome=x)
+    on_column = once(population.estimate_regression, column, None, f, outcome=x, **problem.how)
     yield Question(
         "slope on the column",
         "",

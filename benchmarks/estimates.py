@@ -222,7 +222,8 @@ def judge(case: Case, read: Callable[[], Complete], packages: list[str]) -> list
     table, labelled = draw_labels(read(), case.n_labels, case.seed)
     predict = predict_by_fill if case.predictor == "fill" else predict_quickly
     predictions = predict(table, labelled, case.seed)
-    problem = PartlyLabelled(table, labelled, predictions)
+    refitted = case.predictor == "fill"
+    problem = PartlyLabelled(table, labelled, predictions, refitted)
     imputed = complete_by_mice(problem, case.seed) if case.asks_others else []
     records = []
     for place, question in enumerate(ask(problem)):
