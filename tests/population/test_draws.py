@@ -12,6 +12,8 @@ from transduce.population.draws import (
     allocate,
     draw_from_strata,
     expected_spreads,
+    guarded_numbers,
+    join_small_strata,
     uncertainty_bands,
 )
 
@@ -88,3 +90,21 @@ def test_bands_of_uncertainty_keep_ties_together():
 def test_more_rows_than_there_are_cannot_be_drawn():
     with pytest.raises(ValueError, match="cannot be drawn"):
         allocate(np.array([3]), 4, "equal")
+
+
+class TestJoining:
+    def test_none_are_joined_if_all_get_two(self):
+        assert not join_small_strata(np.array([9_000, 600, 400]), 30).any()
+        assert not join_small_strata(np.array([9_000, 600, 0, 400]), 30).any()
+
+    def test_the_smallest_are_joined_and_no_more_than_needed(self):
+        sizes = np.array([5_000, 40, 2_000, 30, 20, 10])
+        joined = join_small_strata(sizes, 30)
+        assert joined.tolist() == [False, True, False, True, True, True]
+        left = np.append(sizes[~joined], sizes[joined].sum())
+        assert guarded_numbers(left, 30).sum() <= 30
+        fewer = np.array([5_000, 40, 2_000, 60])  # one of the four is not joined
+        assert guarded_numbers(fewer, 30).sum() > 30
+
+    def test_a_single_row_is_drawn_from_all(self):
+        assert join_small_strata(np.array([50, 40, 30]), 1).all()

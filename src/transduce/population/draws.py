@@ -134,12 +134,36 @@ def allocate(
     if int(np.sum(fewest)) > number:
         fewest = np.zeros_like(sizes)
     if is_guess:
-        guarded = np.maximum(fewest, np.ceil(LEAST_OF_PROPORTION * proportional - 1e-9))
+        guarded = guarded_numbers(sizes, number)
         if np.sum(guarded) > number:
             weights = proportional
         else:
-            fewest = guarded.astype(sizes.dtype)
+            fewest = guarded
     return _share_out(sizes, number, weights, fewest)
+
+
+def guarded_numbers(sizes: AnyArray, number: int) -> AnyArray:
+    """Return how many rows strata of these sizes (H,) get at least, if spreads are a guess."""
+    proportional = number * sizes / np.sum(sizes)
+    least = np.ceil(LEAST_OF_PROPORTION * proportional - 1e-9).astype(sizes.dtype)
+    return np.maximum(np.minimum(sizes, FEWEST_A_STRATUM), least)
+
+
+def join_small_strata(sizes: AnyArray, number: int) -> Mask:
+    """Return which strata (H,) to join to one, so that `number` rows suffice for all that are left.
+
+    Two rows from each of 50 classes would leave none of 100 for frequent ones, and a stratum of
+    which no row is drawn may hold anything. So as few of the smallest as possible are joined.
+    """
+    is_joined = np.zeros(len(sizes), dtype=bool)
+    smallest = [stratum for stratum in np.argsort(sizes, kind="stable") if sizes[stratum]]
+    for n_joined in range(1, len(smallest) + 1):
+        if n_joined > 1:
+            is_joined[smallest[:n_joined]] = True
+        left = np.append(sizes[~is_joined], sizes[is_joined].sum())
+        if np.sum(guarded_numbers(left, number)) <= number:
+            break
+    return is_joined
 
 
 def _share_out(sizes: AnyArray, number: int, weights: Array, fewest: AnyArray) -> AnyArray:

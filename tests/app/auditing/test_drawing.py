@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from transduce import audit
+from transduce.app.auditing.drawing import StrataRequest, draw_by_strata
 from transduce.app.cli.app import app
 from transduce.app.tables.files import read
 
@@ -270,3 +271,23 @@ def test_columns_of_probabilities_are_drawn_from_by_their_likeliest_class(tmp_pa
     assert drawn["gold_random_stratum"].value_counts().to_dict() == {"ham": 9, "spam": 9}
     assert np.all((drawn["p_spam"] > 0.5) == (drawn["gold_random_stratum"] == "spam"))
     assert not {"p_spam", "p_ham"} & set(pd.read_csv(tmp_path / "list.csv").columns)
+
+
+def test_rare_classes_are_drawn_together_if_there_are_many():
+    """Every row can be drawn, and the audit reads the draw without being told."""
+    predicted = np.repeat([f"class {i}" for i in range(30)], 3000 // (1 + np.arange(30)))
+    frame = pd.DataFrame({"llm": predicted, "gold": None})
+    everywhere = np.ones(len(frame), dtype=bool)
+    request = StrataRequest(number=50, seed=0, by=("llm",))
+    drawn = draw_by_strata(frame, "gold", everywhere, request)
+    columns = drawn.columns
+    assert len(drawn.rows) == 50
+    assert (columns["gold_random_probability"] > 0).all()
+    assert "rare classes" in drawn.statement
+    checked = frame.assign(gold=frame["llm"].where(columns["gold_random"]), **columns)
+    result = audit(checked, "gold", "llm")
+    alone = audit(checked[["llm", "gold"]], "gold", "llm")
+    assert int(result.wrong["at_most"]) < 1.3 * int(alone.wrong["at_most"])
+    each = StrataRequest(number=50, seed=0, by=("llm",), each=2)
+    strata = draw_by_strata(frame, "gold", everywhere, each).columns["gold_random_stratum"]
+    assert strata.nunique() == 30

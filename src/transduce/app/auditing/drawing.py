@@ -26,6 +26,7 @@ from transduce.population.draws import (
     allocate,
     draw_from_strata,
     expected_spreads,
+    join_small_strata,
     uncertainty_bands,
 )
 
@@ -98,12 +99,14 @@ def draw_by_strata(
     else:
         names = class_texts(predicted_class(frame, request.by))
         codes, strata = pd.factorize(names, sort=True)
+        if len(strata) > MOST_STRATA:
+            raise ValueError(
+                f"Column {request.by[0]!r} has {len(strata):,} different values: rows are drawn "
+                f"from each by itself, so it must have few, at most {MOST_STRATA}."
+            )
+        if request.each is None:
+            codes, strata = _join_rare_classes(codes, strata, missing, request.number)
         spreads = _spreads(frame, target, missing, names, codes)
-    if len(strata) > MOST_STRATA:
-        raise ValueError(
-            f"Column {request.by[0]!r} has {len(strata):,} different values: rows are drawn from "
-            f"each by itself, so it must have few, at most {MOST_STRATA}."
-        )
     sizes = np.bincount(codes[missing], minlength=len(strata))
     if request.each is None:
         numbers = allocate(sizes, request.number, request.allocation, spreads)
@@ -127,6 +130,21 @@ def draw_by_strata(
             f"from each whatever the cost, use {option('each', 20)}."
         )
     return RowsToCheck(draw.rows, columns, statement)
+
+
+def _join_rare_classes(
+    codes: AnyArray, strata: AnyArray, missing: Mask, number: int
+) -> tuple[AnyArray, AnyArray]:
+    """Return the stratum of each row (n,), and what strata are called, with the rarest joined."""
+    sizes = np.bincount(codes[missing], minlength=len(strata))
+    is_joined = join_small_strata(sizes, number)
+    if not is_joined.any():
+        return codes, strata
+    joined_name = f"{int(is_joined.sum())} rare classes"
+    while joined_name in set(strata):
+        joined_name = f"({joined_name})"
+    names = np.where(is_joined, joined_name, np.asarray(strata, dtype=object))
+    return pd.factorize(names[codes], sort=True)
 
 
 def _how_many_from_each(strata: AnyArray, numbers: AnyArray, sizes: AnyArray) -> str:
