@@ -191,7 +191,14 @@ def shares_of_classes(
         hidden = _hidden_in_turn(problem, best.fitted, p, unit)
         at_unlabelled = best
     compared = class_probabilities(at_unlabelled, p, unit)[at_unlabelled.given]
-    ends = np.tile([[0.0], [1.0]], n_classes)
+    return _with_intervals(shares, compared, hidden, random)
+
+
+def _with_intervals(
+    shares: ClassShares, compared: Array, hidden: Hidden, random: Any
+) -> ClassShares:
+    """Return estimated shares with intervals that hold them, from 0 to 1 if nothing is known."""
+    ends = np.tile([[0.0], [1.0]], len(shares.shares))
     if len(compared) and len(hidden[1]):
         ends = share_intervals(compared, hidden, shares.confidence, random)
     lower = np.minimum(ends[0], shares.shares)

@@ -128,6 +128,20 @@ def label_array(y: Labels, *, columns: bool = False) -> AnyArray:
         mask = np.ma.getmaskarray(y)
         y = np.ma.getdata(y).astype(object)
         y[mask] = None
+    array = _numbers_or_objects(y)
+    if array.ndim == 2 and columns:
+        return array
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1:
+        raise ValueError(
+            f"y should be a 1d array, one label for each row; got the shape {array.shape}."
+        )
+    return array
+
+
+def _numbers_or_objects(y: Labels) -> AnyArray:
+    """Return labels as an array of any shape: of numbers if all are, else of objects."""
     try:
         if hasattr(y, "to_numpy"):
             array = y.to_numpy()
@@ -140,22 +154,13 @@ def label_array(y: Labels, *, columns: bool = False) -> AnyArray:
         ) from error
     if array.dtype.kind == "f" and _is_not_float(y):
         # Integers and categories with gaps stay what they are.
-        array = np.array(list(y), dtype=object)
-    if array.dtype.kind not in "biufc":
-        # Not by way of the text array: there a NaN among texts has become the text "nan".
-        if isinstance(y, list | tuple):
-            array = np.array(y, dtype=object)
-        else:
-            array = array.astype(object)
-    if array.ndim == 2 and columns:
+        return np.array(list(y), dtype=object)
+    if array.dtype.kind in "biufc":
         return array
-    if array.ndim == 2 and array.shape[1] == 1:
-        array = array[:, 0]
-    if array.ndim != 1:
-        raise ValueError(
-            f"y should be a 1d array, one label for each row; got the shape {array.shape}."
-        )
-    return array
+    # Not by way of the text array: there a NaN among texts has become the text "nan".
+    if isinstance(y, list | tuple):
+        return np.array(y, dtype=object)
+    return array.astype(object)
 
 
 def _is_not_float(y: Labels) -> bool:

@@ -537,14 +537,19 @@ def take_vote(
             break
     converged = n_rows == 0 or error <= settings.tolerance
     if not converged:
-        warnings.warn(
-            f"The budget of max_bounces={settings.max_bounces} ended the vote: "
-            f"the largest standard error of a probability is {error:.3f}, "
-            f"not {settings.tolerance:g}. Raise max_bounces, or tolerance.",
-            ConvergenceWarning,
-            stacklevel=3,
-        )
+        _warn_of_budget(settings, error)
     return Vote(shares, errors, converged, max(game.n_bounces for game in games))
+
+
+def _warn_of_budget(settings: BayesianTransducer, error: float) -> None:
+    """Warn that the budget of bounces ended a vote, at which standard error."""
+    warnings.warn(
+        f"The budget of max_bounces={settings.max_bounces} ended the vote: "
+        f"the largest standard error of a probability is {error:.3f}, "
+        f"not {settings.tolerance:g}. Raise max_bounces, or tolerance.",
+        ConvergenceWarning,
+        stacklevel=4,
+    )
 
 
 def bounces_by_hoeffding(tolerance: float) -> int:
