@@ -24,7 +24,7 @@ from transduce.methods.confidence_machine.quartics import (
     polynomial,
 )
 from transduce.methods.confidence_machine.residual_lines import POWER
-from transduce.methods.confidence_machine.setting_grid import SettingGrid
+from transduce.methods.confidence_machine.setting_grid import Setting, SettingGrid
 from transduce.methods.confidence_machine.tuned_machine import TunedMachine, answer_rows
 
 FEW = SETTINGS[:3]
@@ -174,6 +174,19 @@ def test_scales_equal_refits(seed, spread, slope):
         inside = np.array([bool(region.contains(label)[0]) for label in labels])
         np.testing.assert_array_equal(inside, count > rank)
         assert region[0].min() >= 0.0
+
+
+def test_no_value_lies_below_0_where_a_straight_line_does():
+    """Of rows beyond all labels, the prediction on the labels as they are would be negative."""
+    x = np.append(np.linspace(0.0, 4.0, 25), [-1.5, -0.7, 5.0])
+    y = np.append(np.exp(x[:25] + 0.2 * np.sin(9.0 * x[:25])), [np.nan] * 3)
+    lines = [Setting("linear", 1.0, ridge) for ridge in (0.1, 1.0)]
+    for spread in ("constant", "local"):
+        machine = RidgeConfidenceMachine(settings=lines, spread=spread, scale="auto")
+        answer = machine.fit(x[:, None], y).answer_
+        assert answer.values.min() > 0.0
+        assert answer.regions.hull()[:, 0].min() >= 0.0
+        assert np.all(answer.regions.contains(answer.values))
 
 
 def test_labels_that_are_alike_have_no_scale():

@@ -228,6 +228,27 @@ def best_scale(scales: Scales, curves: Array, label: float) -> int:
 
 
 @njit(cache=True, nogil=True)
+def _best_value(scales: Scales, curves: Array, values: Array) -> tuple[int, float]:
+    """Return the scale that is chosen at a row's value, and this value; `values` (K,) on scales.
+
+    Where there are several scales, labels are positive, and so is the value.
+    """
+    best = 0
+    value = _from_scale(scales.kind[0], values[0])
+    if len(scales.kind) == 1:
+        return best, value
+    for k in range(len(scales.kind)):
+        label = _from_scale(scales.kind[k], values[k])
+        best = best_scale(scales, curves, label)
+        value = _from_scale(scales.kind[best], values[best])
+        if label > 0.0 and value > 0.0:
+            return best, value
+    # The last scale is the logarithm, whose values are positive, whatever is chosen there.
+    best = len(scales.kind) - 1
+    return best, _from_scale(scales.kind[best], values[best])
+
+
+@njit(cache=True, nogil=True)
 def mark_scales(scales: Scales, curves: Array, label: float, picked: AnyArray) -> None:
     """Mark the scales that are chosen at a label, ties included."""
     picked[:] = False
@@ -274,8 +295,7 @@ def join_scales(
                     high = _from_scale(kind, pieces[place, 1])
                     _add_piece(scales, curves[:, j], k, (low, high), region)
             starts[k] += counts[k, j]
-        best = best_scale(scales, curves[:, j], _from_scale(scales.kind[0], values[0, j]))
-        value = _from_scale(scales.kind[best], values[best, j])
+        best, value = _best_value(scales, curves[:, j], values[:, j])
         if is_two_sided:
             region.append((value, value))
         region = _join_halves(merge(region))
