@@ -50,10 +50,10 @@ POINTS = 500
 # But calibration labels alone bound how many rows are outside: worth a little width in time.
 ROW_BELOW = {"regression": 200, "classification": 50}
 # From so many labels on, intervals of the confidence machine follow difficulty
-# (benchmarks/difficulty.py, ten mixed tables, three draws on which nothing was chosen): with 15
-# labels they were as wide as with a constant spread in an earlier run, with 30 labels 6 % and with
-# 100 9 % narrower, the hardest third of the rows is covered in .866 instead of .839 and in .824
-# instead of .806 of the cases.
+# (benchmarks/difficulty.py, ten mixed tables, six draws on which nothing was chosen): with 15
+# labels they were as wide as with a constant spread in an earlier run, with 30 labels 7 % and with
+# 100 9 % narrower, the hardest third of the rows is covered in .862 instead of .844 and in .825
+# instead of .805 of the cases.
 LOCAL_FROM = 20
 
 NOTE_WEIGHTS = (
