@@ -217,12 +217,19 @@ def test_what_cannot_be_computed_is_shown(tmp_path, monkeypatch):
             r"fill has no option 'certainty': ask the result, as in fill\(...\).with_options",
         ),
         ({"groups": "person"}, "fill has no option 'groups': say how the labels came about"),
+        ({"within": ["sex", "region"]}, r"as in labels=Chance\(within=...\)"),
         ({"magic": 1}, "fill has no option 'magic'"),
     ],
 )
 def test_options_that_fill_has_not(given, words):
     with pytest.raises(TypeError, match=words):
         fill(pd.DataFrame({"y": [1.0, None]}), "y", **given)
+
+
+def test_a_column_that_is_named_twice_counts_once():
+    assert Chance.of_flags({"within": ["sex", "sex"]}) == Chance(within="sex")
+    both = Chance.of_flags({"within": ["sex", "region", "sex"]})
+    assert both == Chance(within=["sex", "region"])
 
 
 def test_help_is_quick_to_import():

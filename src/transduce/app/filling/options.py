@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict, TypeVar
 import numpy as np
 
 from transduce.conformal.designs import Chance, Design
+from transduce.conformal.designs.base import COMMON_FLAGS
 from transduce.conformal.designs.registry import (
     DESIGNS,
     all_flags,
@@ -429,7 +430,10 @@ class Options:
                 if name in OPTIONS:
                     hint = f": ask the result, as in fill(...).with_options({name}=...)"
                 if name in LABEL_FLAGS:
-                    hint = ": say how the labels came about, as in labels=Drawn('column')"
+                    example = "Drawn('column')"
+                    if name in OF_ALL_DESIGNS:
+                        example = f"Chance({name}=...)"
+                    hint = f": say how the labels came about, as in labels={example}"
                 raise TypeError(f"fill has no option {name!r}{hint}.")
         options = dict(given)
         lists = {"ignore", "text", "number", "limit"}
@@ -942,6 +946,7 @@ def _type_of_flag(flag: Flag) -> OptionType:
 
 LABEL_FLAGS = _described({flag.name: _type_of_flag(flag) for flag in all_flags().values()})
 LABEL_DEFAULTS = {flag.name: flag.default for flag in all_flags().values()}
+OF_ALL_DESIGNS = {flag.name for flag in COMMON_FLAGS}
 
 
 def _spelled_design(design: Design) -> str:

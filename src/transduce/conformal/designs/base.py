@@ -36,10 +36,11 @@ MOST_SENSITIVITY = 1e6  # beyond, no number of labels would do
 
 
 def _one_or_several(names: list[ColumnName]) -> RowValues:
-    """Return the one column that a list names, or the list."""
-    if len(names) == 1:
-        return names[0]
-    return names
+    """Return the one column that a list names, or all of them, each once."""
+    different = list(dict.fromkeys(names))
+    if len(different) == 1:
+        return different[0]
+    return different
 
 
 def _as_list(value: RowValues) -> list[ColumnName]:
