@@ -153,6 +153,7 @@ def _plan_fit(
         "n_outside": n_outside,
         "classes": classes,
         "more_members": more_members,
+        "has_zero": target.kind not in ("dates", "times"),
     }
     plan = make_plan(case, options, design, **how)
     if plan.holds_out or not options.design.testable:
@@ -314,6 +315,11 @@ def _read_machine(
     values = answer_of(prediction, problem, Guarantee("none"))
     if offset is not None:
         values = values.shifted(offset[values.rows])
+    elif target.task == "regression" and plan.model.scale == "auto":
+        # No interval reaches below 0 then, and it would have to be extended to such a value.
+        from transduce.methods.confidence_machine.label_scales import raise_to_labels
+
+        values = replace(values, values=raise_to_labels(values.values, target.labels))
     answer = machine.answer_
     shares = None
     if options.design.chosen_by_class:

@@ -83,16 +83,18 @@ def make_plan(
     n_outside: int = 0,
     classes: tuple[Any, ...] = (),
     more_members: Mapping[str, Any] = MappingProxyType({}),
+    has_zero: bool = True,
 ) -> Plan:
     """Choose what to fit, for `n_outside` more rows and `classes`, by task and size alone.
 
-    A blend gets `more_members` besides its own, by their names.
+    A blend gets `more_members` besides its own, by their names. Of dates and times of day it is
+    known that their 0 means nothing (not `has_zero`): they have no logarithm.
 
     Labels have no say in it: that would spoil guarantees.
     """
     n_calibration = count_held_out(case, options, design)
     if options.parts == ["confidence-machine"]:
-        machine = _machine(case, options, design)
+        machine = _machine(case, options, design, has_zero=has_zero)
         return Plan(machine, holds_out=False, left_out={}, seconds=1.0, notes=[])
     # One fit for the values and, from labels that are not held out, one for the intervals.
     fits = 1
@@ -104,7 +106,7 @@ def make_plan(
         regions = "intervals"
     if asks_machine(options, design, n_calibration):
         return Plan(
-            _machine(case, options, design),
+            _machine(case, options, design, has_zero=has_zero),
             holds_out=False,
             left_out=values.left_out,
             seconds=values.seconds,
@@ -310,7 +312,7 @@ def classes_of_sample(shown: Target, kept: Target, options: Options) -> tuple[An
 # ---- what is fitted
 
 
-def _machine(case: Case, options: Options, design: BoundDesign) -> Any:
+def _machine(case: Case, options: Options, design: BoundDesign, *, has_zero: bool) -> Any:
     """Return the confidence machine that chooses its settings on the completed sample."""
     from transduce.methods.confidence_machine import (
         RidgeConfidenceClassifier,
@@ -328,7 +330,7 @@ def _machine(case: Case, options: Options, design: BoundDesign) -> Any:
     if case.task == "regression":
         # One label that is not positive may cost a rank, and one rank must remain.
         scale: Literal["identity", "auto"] = "identity"
-        if nonconformity_rank(level, case.n_labels) >= 2:
+        if has_zero and nonconformity_rank(level, case.n_labels) >= 2:
             scale = "auto"
         return RidgeConfidenceMachine(spread="local", scale=scale, draw_in_far=True, **common)
     by_class = machine_by_class(options, design)
