@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -402,3 +403,18 @@ def test_groups_and_categories_leave_no_room_for_classes(design):
     X, y, _ = classes()
     with pytest.raises(ValueError, match="exclude each other"):
         quiet(LogisticRegression(), labels=design, label_conditional=True).fit(X, y)
+
+
+@pytest.mark.parametrize("by", ["groups", "within"])
+def test_labels_of_groups_and_categories_that_end_along_an_order(by):
+    """That chance chose among rows, groups or categories is not what then has to be true."""
+    X, _, truth = numbers(n=240, labelled=240)
+    place = np.arange(240.0)
+    later = np.where(place < 120, truth, np.nan)
+    kinds = {"groups": np.arange(240) // 4, "within": np.arange(240) % 2}[by]
+    design = Grouped(kinds, order=place) if by == "groups" else Chance(within=kinds, order=place)
+    model = quiet(Ridge(), labels=design).fit(X, later)
+    assert model.guarantee_.headline == "exact if nothing changes along the order of the rows"
+    at_random = np.where(np.random.default_rng(0).permutation(240) < 120, truth, np.nan)
+    model = quiet(Ridge(), labels=replace(design, order=None)).fit(X, at_random)
+    assert "at random" in model.guarantee_.headline

@@ -13,17 +13,20 @@ class Assumption(str):
 
     condition: str  # that an exact guarantee is said to have; "" if it has none
     later: Assumption | None  # what has to be true of rows that come later instead; None: the same
+    along: Assumption | None  # and where labels end along an order of the rows
 
     def __new__(
         cls,
         clause: str,
         condition: str = "",
         later: Assumption | None = None,
+        along: Assumption | None = None,
     ) -> Self:
         """Return the clause with its condition."""
         assumption = super().__new__(cls, clause)
         assumption.condition = condition
         assumption.later = later
+        assumption.along = along
         return assumption
 
 
@@ -68,18 +71,20 @@ LATER_SHARES = Assumption(
     condition="if the given shares are right, and later rows are like the labelled ones of their "
     "class",
 )
+STILL = Assumption(
+    f"nothing changes along the order of the rows, except by chance, and {ALIKE}",
+    condition="if nothing changes along the order of the rows",
+)
 CHANCE = Assumption(
     f"rows were labelled at random, and {ALIKE}",
     condition="if rows were labelled at random",
     later=LATER,
+    along=STILL,
 )
 CHANCE_WITHIN = Assumption(
     f"rows were labelled at random within each category, and {ALIKE}",
     condition="if rows were labelled at random within each category",
-)
-STILL = Assumption(
-    f"nothing changes along the order of the rows, except by chance, and {ALIKE}",
-    condition="if nothing changes along the order of the rows",
+    along=STILL,
 )
 DRAWN = Assumption(
     f"the calibration labels are of rows drawn at random from those without a label, and {ALIKE}",

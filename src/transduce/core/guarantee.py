@@ -11,7 +11,6 @@ from transduce.core.assumptions import (
     LATER,
     LATER_DRAWN,
     LIMITED,
-    STILL,
     join_assumptions,
     with_factor,
 )
@@ -285,15 +284,16 @@ class Guarantee:
         """
         if drift is None or self.kind == "none":
             return self
-        instead = CHANCE
-        if drift.apart:
-            instead = STILL
         guarantee = self
         if drift.found:
             guarantee = self.weakened()
-        assumptions = tuple(
-            instead if assumption == CHANCE else assumption for assumption in self.assumptions
-        )
+        assumptions = self.assumptions
+        if drift.apart:
+            along = (getattr(assumption, "along", None) for assumption in assumptions)
+            assumptions = tuple(
+                instead or assumption
+                for instead, assumption in zip(along, assumptions, strict=True)
+            )
         return replace(guarantee, drift=drift, assumptions=assumptions)
 
     def limited(self, limits: Limits) -> Guarantee:

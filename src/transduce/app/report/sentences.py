@@ -589,6 +589,9 @@ def _whether_to_trust(context: ReportContext) -> tuple[str, str, Tone]:
     conditions = guarantee.conditions_in_words
     if not conditions:
         return "guarantee: exact", "It holds for any distribution.", "good"
+    if guarantee.drift is not None and guarantee.drift.apart:
+        later = "Whether what comes later along that order is like what came before cannot be seen"
+        return "guarantee: exact", f"If {conditions}. {later}.", "fair"
     if CHANCE not in guarantee.assumptions or guarantee.factor > 1.0:
         return "guarantee: exact", f"If {conditions}.", "good"
     test = context.filled.exchangeability

@@ -12,7 +12,7 @@ from transduce.conformal.designs.bound import BoundDesign
 from transduce.conformal.designs.rows import DESCRIBES_ROWS, RowValues
 from transduce.conformal.designs.weights import GROUPS, GroupCounts, Weights
 from transduce.conformal.designs.words import Card, Flag
-from transduce.core.assumptions import ALIKE, Assumption
+from transduce.core.assumptions import ALIKE, STILL, Assumption
 from transduce.core.types import AnyArray, Array, Mask, Random
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 CHANCE_OF_GROUPS = Assumption(
     f"groups and the rows within them were labelled at random, and {ALIKE}",
     condition="if groups were labelled at random",
+    along=STILL,
 )
 
 

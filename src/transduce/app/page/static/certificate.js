@@ -45,15 +45,16 @@ function recall(found, { estimate, hint, share }, act, mode, left) {
     : null;
   return make("div", { class: found.reached ? "certificate reached" : "certificate" },
     make("h3", { id: "recall-headline", text: plain(found.headline) }), make("p", { text: plain(found.text) }), plot,
-    found.reached || !found.more.some(([, bound]) => bound > 0) ? null : more(found.more, (bound) => `at least ${inPercent(Math.floor(1000 * bound) / 1000)} found`),
+    found.reached || !found.more.some(([, bound]) => bound > 0) ? null : more(found.more, (bound) => `at least ${inPercent(Math.floor(1000 * bound) / 1000)} found`, found.curve.length > 1),
     share ? make("p", { id: "share", text: plain(share) }) : null, estimate ? make("p", { id: "estimate", text: estimate }) : null, hint ? make("p", { id: "hint", class: "strong", text: hint }) : null, audit);
 }
 
-// What more draws would make certain, if what they find is as frequent as so far.
-function more(points, words) {
+// What more draws would make certain, if what they find is as frequent as so far; nothing, before the first.
+function more(points, words, drawn) {
   if (!points.length) return null;
-  const line = points.map(([draws, bound]) => make("tr", {}, make("th", { scope: "row", text: `${count(draws)} more` }), make("td", { text: words(bound) })));
-  return make("table", { class: "more" }, make("caption", { text: "What more random draws would bring, at the present rate" }), make("tbody", {}, ...line));
+  const caption = drawn ? "What more random draws would bring, at the present rate" : "What random draws would bring if they find nothing new";
+  const line = points.map(([draws, bound]) => make("tr", {}, make("th", { scope: "row", text: drawn ? `${count(draws)} more` : count(draws) }), make("td", { text: words(bound) })));
+  return make("table", { class: "more" }, make("caption", { text: caption }), make("tbody", {}, ...line));
 }
 
 const inPercent = (value) => `${(100 * value).toLocaleString(undefined, { maximumFractionDigits: 1 })} %`;
@@ -77,7 +78,7 @@ function check(found) {
   return make("div", { class: found.reached ? "certificate reached" : "certificate" }, sampled,
     make("h3", { id: "check-headline", text: plain(found.headline) }), make("p", { text: plain(found.text) }),
     make("p", { id: "check-counts", text: `${count(found.agreed)} agree, ${count(found.differed)} differ.${seen}` }), plot,
-    more(found.more, (bound) => `at most ${inPercent(Math.ceil(1000 * bound) / 1000)} wrong`), shares);
+    more(found.more, (bound) => `at most ${inPercent(Math.ceil(1000 * bound) / 1000)} wrong`, found.draws > 0), shares);
 }
 
 function sharesOf(intervals, caption) {
