@@ -165,13 +165,21 @@ def test_answer_says_what_it_could_not_read(houses):
     later.to_csv("later.csv", index=False)
     result = run("answer", "m.transduce", "later.csv", "--json", "later.json")
     notes = [
-        "'kind': 1 cell holds a category that the fit did not see: 'castle' (row 3).",
-        f"{column!r}: 1 cell was taken as missing, since it is not a number: 'broken' (row 2).",
+        "'kind': 1 cell holds a category that the fit did not see: 'castle' (line 4).",
+        f"{column!r}: 1 cell was taken as missing, since it is not a number: 'broken' (line 3).",
     ]
     assert json.loads(Path("later.json").read_text())["notes"] == notes
     assert all(f"- {note}" in result.stdout for note in notes)
     quiet = run("answer", "m.transduce", "later.csv", "--quiet", "--force")
     assert "castle" not in quiet.stdout
+    later.to_csv("titled.csv", index=False)
+    titled = Path("titled.csv").read_text()
+    Path("titled.csv").write_text(f"A,list\nof,2024\n{titled}")
+    result = run("answer", "m.transduce", "titled.csv", "--header", "3")
+    assert "'broken' (line 5)" in result.stdout, result.output
+    later.rename(columns=str.upper).to_csv("capitals.csv", index=False)
+    result = run("answer", "m.transduce", "capitals.csv")
+    assert "which the model was fitted with. Did you mean" in result.stderr
 
 
 def test_drawing_says_at_once_that_rows_are_too_few(houses):

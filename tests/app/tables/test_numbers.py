@@ -8,7 +8,7 @@ import pytest
 
 from tests.app.tables.noted import texts
 from transduce import fill
-from transduce.app.tables.columns import read_target
+from transduce.app.tables.columns import ColumnReading, read_target
 from transduce.app.tables.features import vectorize
 from transduce.app.tables.numbers import (
     far_note,
@@ -440,3 +440,11 @@ def test_the_note_on_a_unit_shows_a_cell_that_has_one():
         "'y' holds text such as '6.1 U', read as the number 6.1 in U, as numbers without a unit "
         "are."
     )
+
+
+def test_plain_numbers_in_texts_need_no_note():
+    cells = ["4.5", "6", "5.5e0", None, "7.1"]
+    assert read_target(pd.DataFrame({"y": cells}), "y").notes == []
+    groups = ["2.162", "1.450", None, "7.123"]
+    target = read_target(pd.DataFrame({"y": groups}), "y", cells=ColumnReading(prefer="comma"))
+    assert target.notes[0] == "'y' holds text such as '2.162', read as the number 2162."

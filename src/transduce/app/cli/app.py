@@ -413,7 +413,7 @@ def fill_command(
 
 
 @app.command()
-@takes("json", "quiet", "force")
+@takes(*PLACE, "json", "quiet", "force")
 def answer(
     model: Annotated[
         Path, typer.Argument(metavar="MODEL", help="A file that `fill --save` wrote.")

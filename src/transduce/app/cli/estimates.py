@@ -26,6 +26,7 @@ from transduce.app.report.jsonable import to_json
 from transduce.app.report.render import render_json
 from transduce.app.report.summary import today, versions
 from transduce.app.tables.notes import About
+from transduce.app.tables.row_names import RowNames, naming_rows
 from transduce.core.computing import stage
 from transduce.core.files import check_free, together, write_text
 from transduce.core.types import OptionValues
@@ -154,7 +155,8 @@ def _predict_by_model(model: Path, table: str, given: OptionValues) -> ReadColum
     fitted = load(model).below(source.folder)
     with stage("estimates"):
         column = fitted.predict_column(source.frame)
-    notes = fitted.notes_on_later(source.frame)
+    with naming_rows(RowNames.of_lines(source.lines)):
+        notes = [*source.notes, *fitted.notes_on_later(source.frame)]
     return ReadColumn(column, notes, [*source.files, model])
 
 

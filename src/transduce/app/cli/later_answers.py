@@ -14,6 +14,8 @@ from transduce.app.filling.later_rows import FittedFill
 from transduce.app.report import render_json
 from transduce.app.report.summary import summarize_later
 from transduce.app.tables.files import write
+from transduce.app.tables.formats import Table
+from transduce.app.tables.row_names import RowNames, naming_rows
 from transduce.conformal import Exchangeability
 from transduce.core.computing import stage
 from transduce.core.files import together, write_text
@@ -32,7 +34,8 @@ def answer_file(model: Path, table: str, given: OptionValues) -> Show:
     check_paths(table, given["json"], out, force=force)
     source = read_table(table, given)
     fitted = load(model).below(source.folder)
-    answered = _answer_later(fitted, source.frame)
+    with naming_rows(RowNames.of_lines(source.lines)):
+        answered = _answer_later(fitted, source)
     with stage("writing"), together():
         if given["json"] is not None:
             text = render_json(answered.as_json(fitted))
@@ -84,8 +87,9 @@ class LaterAnswers:
         return [*lines, "More on the guarantee:", *(f"- {sentence}" for sentence in more)]
 
 
-def _answer_later(fitted: FittedFill, frame: pd.DataFrame) -> LaterAnswers:
+def _answer_later(fitted: FittedFill, source: Table) -> LaterAnswers:
     """Answer later rows, and compare them with the labelled ones."""
+    frame = source.frame
     with stage("answers"):
         new = fitted.new_columns(frame)
     taken = [name for name in new.columns if name in frame.columns]
@@ -108,7 +112,8 @@ def _answer_later(fitted: FittedFill, frame: pd.DataFrame) -> LaterAnswers:
         "answered": n_answered,
         "unreached": n_unreached,
     }
-    return LaterAnswers(new, counts, guarantees, compared, fitted.notes_on_later(frame))
+    notes = [*source.notes, *fitted.notes_on_later(frame)]
+    return LaterAnswers(new, counts, guarantees, compared, notes)
 
 
 def _why_different(fitted: FittedFill) -> str:

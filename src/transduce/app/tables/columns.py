@@ -547,6 +547,8 @@ def _notes_on_texts(
         unit = f" in {parsed.unit}"
         if (np.isfinite(parsed.values) & ~has_unit).any():
             unit += ", as numbers without a unit are"
+    if not unit and parsed.decimal == "point" and numbers.are_plain(texts):
+        return []  # as in parts, whose columns are read as text
     value = f"{parsed.values[first]:.12g}"
     note = f"{name!r} holds text such as {quoted(texts[first])}, read as the number {value}{unit}."
     return [note, *numbers.cell_notes(name, texts, parsed, np.arange(len(texts)), LEARNT)]
@@ -1256,10 +1258,10 @@ def check_columns(frame: pd.DataFrame, wanted: list[ColumnName]) -> None:
                     f"Several columns of the table are called {name!r}: from left to right they "
                     f"are {f'{name} (1)'!r}, {f'{name} (2)'!r} and so on; name the one you mean."
                 )
-            raise ValueError(f"The table has no column {name!r}. {_hint_at_columns(frame, name)}")
+            raise ValueError(f"The table has no column {name!r}. {hint_at_columns(frame, name)}")
 
 
-def _hint_at_columns(frame: pd.DataFrame, name: ColumnName) -> str:
+def hint_at_columns(frame: pd.DataFrame, name: ColumnName) -> str:
     """Return the columns that may be meant by a name, or the first of all."""
     names = {str(column).strip().casefold(): str(column) for column in frame.columns}
     word = str(name).strip().casefold()

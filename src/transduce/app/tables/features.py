@@ -20,6 +20,7 @@ import numpy as np
 import pandas as pd
 
 from transduce.app.tables import numbers, pictures, vectors
+from transduce.app.tables.columns import hint_at_columns
 from transduce.app.tables.moments import Moments, about_formats, date_styles, read_dates
 from transduce.app.tables.notes import About, Note, notes_about
 from transduce.app.tables.row_hashes import content_order, row_hashes
@@ -1094,7 +1095,8 @@ class Encoder:
     def _check(self, frame: pd.DataFrame) -> None:
         if lacking := [name for name in self.columns if name not in frame.columns]:
             raise ValueError(
-                f"The table has no column {lacking[0]!r}, which the model was fitted with."
+                f"The table has no column {lacking[0]!r}, which the model was fitted with. "
+                f"{hint_at_columns(frame, lacking[0])}"
             )
 
     def notes(self, frame: pd.DataFrame, rows: AnyArray) -> list[Note]:

@@ -243,6 +243,11 @@ def plain_numbers(texts: AnyArray, prefer: str = "point") -> pd.Series | None:
     return pd.Series(values)
 
 
+def are_plain(texts: Iterable[str | None]) -> bool:
+    """Return whether all texts are numbers as programs write them, or nothing."""
+    return all(text is None or _PLAIN.fullmatch(text.strip()) for text in texts)
+
+
 def typed(texts: AnyArray, prefer: str = "point") -> tuple[pd.Series, str]:
     """Return texts (n,) as whole numbers, numbers or text, and their decimal sign.
 
