@@ -227,7 +227,8 @@ def test_options_that_fill_has_not(given, words):
 
 
 def test_a_column_that_is_named_twice_counts_once():
-    assert Chance.of_flags({"within": ["sex", "sex"]}) == Chance(within="sex")
+    for named in ("sex", ["sex"], ["sex", "sex"]):
+        assert Chance.of_flags({"within": named}) == Chance(within="sex")
     both = Chance.of_flags({"within": ["sex", "region", "sex"]})
     assert both == Chance(within=["sex", "region"])
 

@@ -35,8 +35,10 @@ if TYPE_CHECKING:
 MOST_SENSITIVITY = 1e6  # beyond, no number of labels would do
 
 
-def _one_or_several(names: list[ColumnName]) -> RowValues:
-    """Return the one column that a list names, or all of them, each once."""
+def _one_or_several(names: ColumnName | list[ColumnName]) -> RowValues:
+    """Return the one column that a list names, or all of them, each once; a name is one column."""
+    if not isinstance(names, list):
+        return names
     different = list(dict.fromkeys(names))
     if len(different) == 1:
         return different[0]
