@@ -463,3 +463,12 @@ def test_checks_of_a_second_person_come_in_a_table_of_the_same_rows():
         audit(table, "gold", "llm", second="gold2", checks=second[::-1])
     with pytest.raises(ValueError, match="The table of checks has no column 'gold'"):
         audit(table, "gold", "llm", checks=second)
+
+
+def test_a_group_without_a_name_is_called_alike_from_any_kind_of_table(tmp_path):
+    table = pd.DataFrame({"llm": ["yes", "no"] * 10, "region": ["north", "", " ", None] * 5})
+    table["gold"] = table["llm"].where(table.index < 8)
+    table.to_csv(tmp_path / "judged.csv", index=False)
+    for source in (table, tmp_path / "judged.csv"):
+        groups = audit(source, "gold", "llm", by="region").as_json()["by"]["region"]
+        assert set(groups) == {"north", "(empty)"}

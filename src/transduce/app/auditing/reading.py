@@ -453,9 +453,9 @@ def _read_groups(frame: pd.DataFrame, name: ColumnName) -> AnyArray:
 
 
 def class_texts(column: pd.Series) -> AnyArray:
-    """Return the class or group of each row as text; EMPTY where there is none."""
+    """Return the class or group of each row as text; EMPTY where there is none, or blanks only."""
     codes, cells = pd.factorize(column.astype(object))
-    texts = np.array([*(_class_text(cell) for cell in cells), EMPTY], dtype=object)
+    texts = np.array([*(_class_text(cell) or EMPTY for cell in cells), EMPTY], dtype=object)
     return texts[codes]
 
 
