@@ -40,16 +40,9 @@ from transduce import (
 from transduce.core.answer import Answer
 from transduce.core.guarantee import Guarantee
 from transduce.core.scaling import fit_power, to_power
-from transduce.ensemble.blend_fit import (
-    ErrorSize,
-    OutOfFold,
-    fit_factor,
-    inverse_powers,
-    mix,
-    shrunk_weights,
-    simplex_weights,
-    stack,
-)
+from transduce.ensemble.error_size import ErrorSize
+from transduce.ensemble.out_of_fold import OutOfFold, fit_factor, stack
+from transduce.ensemble.weights import inverse_powers, mix, shrunk_weights, simplex_weights
 from transduce.model_selection import TransductiveSearchCV, cross_val_transduce
 from transduce.model_selection.fit_and_predict import RawPrediction
 

@@ -11,7 +11,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from tests import brute
 from transduce import TransductiveBlend
-from transduce.ensemble.blend_fit import shrunk_weights
+from transduce.ensemble.weights import shrunk_weights
 from transduce.model_selection.linear import (
     FeatureScaler,
     LinearRegressor,

@@ -1,4 +1,8 @@
-"""What lies behind a blend: its members' answers, their weights, and the mean of both."""
+"""How a blend is fitted: its members, fitted and asked, and the weighted mean of their answers.
+
+What they answer at hidden labels is in `out_of_fold`, the weights that follow in `weights`, and
+standard errors in `error_size`.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +15,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy.optimize import minimize, nnls
-from scipy.special import softmax
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples
 
@@ -20,9 +22,12 @@ from transduce.core import arrays
 from transduce.core.answer import Answer
 from transduce.core.computing import call_with_threads, stage, threads_of_fit
 from transduce.core.guarantee import Guarantee
-from transduce.core.scaling import fit_power, fit_temperature, label_moments, to_power
+from transduce.core.scaling import fit_power, label_moments, to_power
 from transduce.core.types import AnyArray, Array, Mask, Rows
 from transduce.core.words import in_a_sentence
+from transduce.ensemble.error_size import ErrorSize
+from transduce.ensemble.out_of_fold import OutOfFold, fit_factor, stack, unit_factor
+from transduce.ensemble.weights import mix, read_weights, shrunk_weights
 from transduce.model_selection.cross_validation import like, predict_folds
 from transduce.model_selection.estimator_kinds import last_step
 from transduce.model_selection.fit_and_predict import (
@@ -32,295 +37,6 @@ from transduce.model_selection.fit_and_predict import (
 )
 from transduce.model_selection.folds import Fold, read_folds
 from transduce.model_selection.problem import Problem
-
-
-def unit_factor(scores: Array) -> float:
-    """Return by what to multiply scores so that the best is 1 above its row's mean, on average."""
-    if not len(scores):
-        return 1.0
-    above_mean = scores.max(axis=1) - scores.mean(axis=1)
-    size = float(np.mean(above_mean))
-    if 0.0 < size < np.inf:
-        return 1.0 / size
-    return 1.0
-
-
-def fit_factor(replies: list[RawPrediction], codes: list[AnyArray], n_classes: int) -> float:
-    """Return the factor of a member's scores that makes the log-loss out of fold least."""
-    scores_in_folds = []
-    codes_in_folds = []
-    for reply, code in zip(replies, codes, strict=True):
-        if reply.probabilities is None and reply.given.any():
-            scores_in_folds.append(reply.class_scores(n_classes)[reply.given])
-            codes_in_folds.append(code[reply.given])
-    if not scores_in_folds:
-        return 1.0
-    scores = np.concatenate(scores_in_folds)
-    size = unit_factor(scores)
-    return size * fit_temperature(size * scores, np.concatenate(codes_in_folds))
-
-
-def stack(
-    replies: Iterable[RawPrediction], factors: Iterable[float], classes: Any
-) -> tuple[Array, Mask]:
-    """Return answers of k members at the same m rows, and where they were given.
-
-    The shares of the classes are a member's probabilities, or else the softmax of its scores times
-    a factor. Shapes: (k, m), or (k, m, n_classes) of classes, and (k, m).
-    """
-    replies = list(replies)
-    given = np.stack([reply.given for reply in replies])
-    if classes is None:
-        return np.stack([reply.values for reply in replies]), given
-    shares = []
-    for reply, factor in zip(replies, factors, strict=True):
-        probabilities = reply.probabilities
-        if probabilities is None:
-            scores = reply.class_scores(len(classes))
-            probabilities = softmax(factor * scores, axis=1)
-        shares.append(probabilities)
-    return np.stack(shares), given
-
-
-@dataclass(frozen=True, eq=False)
-class OutOfFold:
-    """Out-of-fold answers of k members, one entry for each label hidden in a fold."""
-
-    hidden: AnyArray  # (r,) which of the labelled rows each entry is
-    answers: Array  # (k, r) or (k, r, n_classes) numbers or shares
-    truth: Array  # (r,) or (r, n_classes) labels, or 1 for the class and 0 for others
-
-    @classmethod
-    def of(
-        cls,
-        problem: Problem,
-        folds: list[Fold],
-        hidden: dict[str, Any],
-        factors: dict[str, float],
-    ) -> OutOfFold:
-        """Collect the replies of k members in all folds."""
-        parts = []
-        for k, (visible, _) in enumerate(folds):
-            own_replies = [replies[k] for replies in hidden.values()]
-            answers, given = stack(own_replies, factors.values(), problem.classes)
-            parts.append(problem.filled(answers, given, visible))
-        rows = np.concatenate([fold[1] for fold in folds])
-        return cls(rows, np.concatenate(parts, axis=1), problem.truth[rows])
-
-    def shares(self) -> Array:
-        """Return what each entry counts: 1/t where a label was hidden t times."""
-        return 1.0 / np.bincount(self.hidden)[self.hidden]
-
-    def errors(self, unit: float) -> Array:
-        """Return errors over `unit`, shape (r, k) or (r n_classes, k).
-
-        A label hidden t times counts 1/t each time.
-        """
-        times = np.sqrt(self.shares())
-        if self.truth.ndim == 2:
-            times = times[:, None]
-        errors = (self.answers - self.truth) * times / unit
-        return np.clip(errors, -1e100, 1e100).reshape(len(errors), -1).T
-
-    def crossed_errors(self, unit: float) -> Array:
-        """Return errors of the blend over `unit`, shape (r,), with weights that did not see them.
-
-        Labels are dealt into parts by the order of their truth; the weights of a part come from the
-        others.
-        """
-        errors = self.errors(unit)
-        rows, place = np.unique(self.hidden, return_inverse=True)
-        # Ties go by errors, so that the order of the rows does not matter.
-        _, by_row = self.by_row(np.column_stack([errors, self.truth]))
-        rank = np.empty(len(rows), dtype=int)
-        rank[np.lexsort(by_row.T)] = np.arange(len(rows))
-        part = (rank % PARTS)[place]
-        crossed = np.empty(len(errors))
-        for k in np.unique(part):
-            inside = part == k
-            others = inside
-            if len(rows) > 1:
-                others = ~inside
-            n_others = len(np.unique(self.hidden[others]))
-            crossed[inside] = errors[inside] @ shrunk_weights(errors[others], n_others)
-        return crossed / np.sqrt(self.shares())
-
-    def by_row(self, entries: Array) -> tuple[AnyArray, Array]:
-        """Return the labelled rows that were hidden, and the mean of entries (r, ...) at each."""
-        rows, place = np.unique(self.hidden, return_inverse=True)
-        total = np.zeros((len(rows), *entries.shape[1:]))
-        np.add.at(total, place, entries)
-        extra_axes = [1] * (entries.ndim - 1)
-        counts = np.bincount(place).reshape(-1, *extra_axes)
-        return rows, total / counts
-
-
-# Of the weights that fall with the members' errors: the square, which is best for independent
-# errors. With 10, 15, 40 and 100 labels errors on 24 real tables are .7649 .7350 .6536 .5921 of
-# those of the mean (.7652 .7366 .6543 .5922 with the third power, .7668 .7371 .6542 .5933 with the
-# first). Linear tables with 15 labels and little noise speak for the third power: .233 of the
-# spread (.223, .262).
-# With nearly as many features as labels a line hides one label with an error that says more of
-# how far off that row is than of the line, and gets too little weight now and then. Errors divided
-# by what the line itself expects there, times what it expects elsewhere, mend that on linear tables
-# (9 labels: .23 to .21, 15: .24 as before) and cost as much on 10 real ones (10 labels: .837 to
-# .844, 15: .821 to .817, 25: .782 to .783), as do errors cut off at 3 medians (.838, .825, .812).
-SHARPNESS = 2
-PARTS = 5  # of the labels: standard errors are of weights that come from the other parts
-
-
-def simplex_weights(errors: Array, pull: float = 0.0, centre: Array | None = None) -> Array:
-    """Return the weights, none negative, with sum 1, for which the blend's error is least.
-
-    The pull is towards `centre`, with sum 1: by default equal weights. Shapes: errors (r, k),
-    centre and weights (k,).
-    """
-    # On the simplex ``w - c = (I - c 1') w``, so that the penalty is k more rows of errors.
-    # Non-negative least squares with one more row t 1' and target t finds u = s w with
-    # ``s^2 q + t^2 (s - 1)^2`` smallest, where q is the objective at w; at the best s this is
-    # ``t^2 q / (q + t^2)``, which increases with q. So w = u / sum(u) is exact for any t.
-    k = errors.shape[1]
-    if centre is None:
-        centre = np.full(k, 1.0 / k)
-    penalty = np.sqrt(pull) * (np.eye(k) - centre[:, None])
-    rows = np.vstack([errors, penalty])
-    size = float(np.abs(rows).max())
-    if size == 0.0 or k == 1:
-        return centre
-    rows = rows / size
-    squares = np.sum(rows**2, axis=0)
-    t = float(np.sqrt(np.mean(squares)))
-    design = np.vstack([rows, np.full(k, t)])
-    wanted = np.append(np.zeros(len(rows)), t)
-    weights, _ = nnls(design, wanted)
-    return weights / weights.sum()
-
-
-def shrunk_weights(errors: Array, n_labels: int) -> Array:
-    """Return weights (k,) that make the blend's error, of (r, k), small, shrunk with few labels."""
-    # Before any label is seen, weights may be anything with sum 1, all equally likely: each then
-    # has mean 1/k and variance ``v = (k - 1) / (k^2 (k + 1))``. A normal prior with this variance
-    # around weights c, and errors of the blend of variance s, make
-    # ``|errors @ w|^2 + (s / v) |w - c|^2`` the negative log posterior, up to factors. The weights
-    # c fall with the members' errors, and s is the variance at c. So a member that is right where
-    # the others are far off gets nearly all of the weight, however few labels show it.
-    k = errors.shape[1]
-    if k == 1:
-        return np.ones(1)
-    spread = (k - 1) / (k**2 * (k + 1))
-    centre = inverse_powers(errors)
-    variance = float(np.sum((errors @ centre) ** 2)) / n_labels
-    return simplex_weights(errors, variance / spread, centre)
-
-
-def inverse_powers(errors: Array) -> Array:
-    """Return weights (k,) with sum 1 in inverse proportion to a power of the members' errors."""
-    largest = float(np.abs(errors).max(initial=0.0)) or 1.0
-    sizes = np.sqrt(np.mean((errors / largest) ** 2, axis=0))
-    inverse = 1.0 / np.maximum(sizes, np.finfo(float).eps) ** SHARPNESS
-    return inverse / inverse.sum()
-
-
-def mix(answers: Array, weights: Array, given: Mask) -> tuple[Array, Array]:
-    """Return the weighted mean of answers over the members that gave one, and their spread.
-
-    Shapes: answers (k, m, ...), weights (k,), given (k, m).
-    """
-    shape = given.shape + (1,) * (answers.ndim - 2)
-    share = np.where(given, weights[:, None], 0.0)
-    share = np.where(share.sum(axis=0) > 0.0, share, given)
-    total = share.sum(axis=0)
-    unknown = np.full_like(share, np.nan)
-    share = np.divide(share, total, out=unknown, where=total > 0.0)
-    share = share.reshape(shape)
-    answers = np.where(given.reshape(shape), answers, 0.0)
-    mean = np.sum(share * answers, axis=0)
-    variance = np.sum(share * (answers - mean) ** 2, axis=0)
-    return mean, np.sqrt(variance)
-
-
-PENALTY = 30.0  # on the squared coefficients; intervals are hardly wider with 10 or 100
-FARTHEST = 3.0  # standard deviations at which value and spread are cut off
-# Of the root mean square spread is added to every spread, so that a spread of 0 has a logarithm.
-LEAST = 0.1
-
-
-@dataclass(frozen=True, eq=False)
-class ErrorSize:
-    """The standard error of a blend as a function of its value and its members' spread at a row."""
-
-    coefficients: Array  # (3,) of the logarithm of the size
-    centres: Array  # (2,) means of value and logarithm of the spread at the labels
-    units: Array  # (2,) their standard deviations
-    typical: float  # root mean square spread
-    factor: float  # makes a standard error of the size
-
-    @classmethod
-    def fit(
-        cls,
-        values: Array,
-        spreads: Array,
-        errors: Array,
-        shares: Array,
-    ) -> ErrorSize:
-        """Fit the size to out-of-fold errors (r,), by their values, spreads and shares (r,)."""
-        # Absolute errors ``e`` are taken as exponential with the mean ``s = exp(c'z)``, where z
-        # holds 1 and the two standardised signals: ``sum(log s + e / s)`` plus a penalty on the
-        # coefficients of the signals is convex in c. With few labels the size is nearly the same
-        # everywhere. The standard error is s times the root mean square of ``e / s``.
-        typical = float(np.sqrt(_mean(spreads**2, shares)))
-        signals = _signals(values, spreads, typical)
-        centres = _mean(signals, shares)
-        units = np.sqrt(_mean((signals - centres) ** 2, shares))
-        varies = units > 1e-9 * (1.0 + np.abs(centres))  # a signal that does not says nothing
-        same = cls(np.zeros(3), centres, np.where(varies, units, np.inf), typical, 0.0)
-        sizes = np.abs(errors)
-        mean = float(_mean(sizes, shares))
-        if mean == 0.0:
-            return same
-        z = same._features(values, spreads)
-        tight = {"ftol": 1e-15, "gtol": 1e-9}
-        columns = z, sizes / mean, shares
-        solution = minimize(_loss, np.zeros(3), columns, jac=True, method="L-BFGS-B", options=tight)
-        ratios = sizes * np.exp(-z @ solution.x)
-        factor = float(np.sqrt(_mean(ratios**2, shares)))
-        return replace(same, coefficients=solution.x, factor=factor)
-
-    def at(self, values: Array, spreads: Array) -> Array:
-        """Return standard errors at rows with these values and spreads of the members."""
-        # A sum, not a matrix product, is the same for every batch.
-        logs = np.sum(self._features(values, spreads) * self.coefficients, axis=1)
-        return self.factor * np.exp(logs)
-
-    def _features(self, values: Array, spreads: Array) -> Array:
-        z = (_signals(values, spreads, self.typical) - self.centres) / self.units
-        return np.column_stack([np.ones(len(z)), np.clip(z, -FARTHEST, FARTHEST)])
-
-
-def _signals(values: Array, spreads: Array, typical: float) -> Array:
-    logs = np.zeros(len(spreads))
-    if typical > 0.0:
-        logs = np.log(spreads + LEAST * typical)
-    return np.column_stack([values, logs])
-
-
-def _mean(numbers: Array, shares: Array) -> Array:
-    return np.asarray(np.average(numbers, axis=0, weights=shares))
-
-
-def _loss(
-    coefficients: Array,
-    z: Array,
-    sizes: Array,
-    shares: Array,
-) -> tuple[float, Array]:
-    """Return the penalised negative log likelihood of exponential sizes, and its gradient."""
-    logs = z @ coefficients
-    over = sizes * np.exp(-logs)
-    pull = np.append(0.0, coefficients[1:])
-    value = float(np.sum(shares * (logs + over)) + PENALTY * np.sum(pull**2))
-    return value, z.T @ (shares * (1.0 - over)) + 2.0 * PENALTY * pull
-
 
 MIN_LABELS = 5  # fewer say nothing about weights
 NEARLY_ALL = 0.7  # of the labels: settings that were chosen with so many are good with all
@@ -781,20 +497,3 @@ def calibrate(
     if hidden is None:
         return unit_factor(reply.class_scores(n_classes)[reply.given])
     return fit_factor(hidden, [problem.codes[fold[1]] for fold in folds], n_classes)
-
-
-def read_weights(weights: Any, names: list[str]) -> dict[str, float]:
-    """Return the weight of each member by name, equal ones unless an array is given."""
-    numbers = np.ones(len(names))
-    if not isinstance(weights, str):
-        try:
-            numbers = np.asarray(weights, dtype=float)
-        except (TypeError, ValueError, OverflowError):
-            numbers = np.empty(0)
-    is_complete = numbers.shape == (len(names),) and np.isfinite(numbers).all()
-    if not is_complete or numbers.min() < 0.0 or numbers.sum() == 0.0:
-        raise ValueError(
-            f"weights must be 'shrunk', 'equal', or a number from 0 on for each of the "
-            f"{len(names)} members, not all 0; got {weights!r}."
-        )
-    return dict(zip(names, numbers.tolist(), strict=True))
