@@ -22,7 +22,7 @@ from transduce.app.cli.demonstration import compare_with_truth, demo_table
 from transduce.app.cli.terminal import Bars, progress_bars, tell
 from transduce.app.tables import delimited
 from transduce.app.tables import files as tables
-from transduce.app.tables.columns import rounded
+from transduce.app.tables.new_columns import rounded
 from transduce.core.computing import show_progress, stage
 from transduce.datasets import load_houses
 

@@ -30,8 +30,8 @@ from transduce.app.filling.hidden_labels import score
 from transduce.app.filling.joined_answers import join_answers
 from transduce.app.filling.options import Options
 from transduce.app.filling.plan import make_plan
-from transduce.app.tables.columns import new_names, width_reduction
 from transduce.app.tables.features import vectorize
+from transduce.app.tables.new_columns import new_names, width_reduction
 from transduce.conformal import Chance
 from transduce.core.computing import Forecast
 from transduce.core.row_order import rows_in_order

@@ -17,9 +17,9 @@ import pytest
 from transduce import TransductiveBlend, TransductiveGPRegressor, fill
 from transduce.app.filling import LocalRunner, fill_folder, fit_fill, load, save
 from transduce.app.filling import folder as folders
-from transduce.app.tables.columns import rounded
 from transduce.app.tables.files import read as read_file
 from transduce.app.tables.files import write as write_file
+from transduce.app.tables.new_columns import rounded
 from transduce.app.tables.parts import open_parts, values_in_folders
 from transduce.conformal import Chance, Drawn, Grouped
 from transduce.conformal.outside import calibrate_outside

@@ -14,8 +14,8 @@ from transduce.app.filling.sources import FrameSource
 from transduce.app.page.preview import Preview
 from transduce.app.page.workspace import Choices
 from transduce.app.tables import files
-from transduce.app.tables.columns import own_columns
 from transduce.app.tables.formats import Table
+from transduce.app.tables.new_columns import own_columns
 from transduce.app.tables.notes import About
 from transduce.conformal import Chance, Grouped
 

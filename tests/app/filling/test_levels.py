@@ -25,7 +25,7 @@ from transduce import (
 )
 from transduce.app.filling import load, save
 from transduce.app.filling.options import Options
-from transduce.app.tables.columns import own_columns
+from transduce.app.tables.new_columns import own_columns
 from transduce.conformal import Chance
 from transduce.core.answer import UNSEEN
 

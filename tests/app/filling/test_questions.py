@@ -18,7 +18,7 @@ from transduce.app.filling import fill_folder, load, save
 from transduce.app.filling.answer_columns import AnswerColumns
 from transduce.app.filling.options import OF_GUARANTEE, QUESTIONS
 from transduce.app.tables import files
-from transduce.app.tables.columns import rounded
+from transduce.app.tables.new_columns import rounded
 
 N_ROWS = 600
 SETTINGS = {"method": "ridge", "sample": 120, "random_state": 1, "ignore": ["number"]}

@@ -6,7 +6,7 @@ import pytest
 
 from transduce.app.labelling.prepared import prepare
 from transduce.app.labelling.table import read_label_table
-from transduce.app.tables.columns import STATUSES
+from transduce.app.tables.new_columns import STATUSES
 
 
 def table():

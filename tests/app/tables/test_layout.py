@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from transduce.app.tables import files
-from transduce.app.tables.columns import check_columns
+from transduce.app.tables.column_names import check_columns
 from transduce.app.tables.files import write
 from transduce.app.tables.layout import LayoutRequest, find_layout
 from transduce.core.words import OptionError

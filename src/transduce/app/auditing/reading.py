@@ -12,7 +12,7 @@ import pandas as pd
 
 from transduce.app.auditing.question import AuditQuestion
 from transduce.app.tables import numbers
-from transduce.app.tables.columns import check_columns, check_once
+from transduce.app.tables.column_names import check_columns, check_once
 from transduce.app.tables.nested import refuse_objects
 from transduce.app.tables.probabilities import Probabilities, as_numbers, read_probabilities
 from transduce.core.types import AnyArray, Array, ColumnName, Mask

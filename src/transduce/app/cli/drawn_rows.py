@@ -22,7 +22,8 @@ from transduce.app.cli.terminal import say, tell
 from transduce.app.filling.forecast import forecast_draw
 from transduce.app.filling.options import Options
 from transduce.app.filling.sources import FrameSource
-from transduce.app.tables.columns import Target, check_columns
+from transduce.app.tables.column_names import check_columns
+from transduce.app.tables.columns import Target
 from transduce.app.tables.files import check_fits, write
 from transduce.app.tables.formats import Table
 from transduce.core.computing import stage

@@ -293,7 +293,7 @@ def show_preview(result: FillResult, n_rows: int = 5, *, err: bool = False) -> N
 
     The new columns only, without the target's name before theirs.
     """
-    from transduce.app.tables.columns import new_names
+    from transduce.app.tables.new_columns import new_names
 
     rows = result.answer.rows[:n_rows]
     # Confidence, the level of the set at which no other class is left, reads like a probability

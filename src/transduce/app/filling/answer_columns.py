@@ -15,7 +15,8 @@ import pandas as pd
 
 from transduce.app.filling.class_calibration import ClassCalibration
 from transduce.app.filling.options import Options
-from transduce.app.tables.columns import Target, new_columns, rounded
+from transduce.app.tables.columns import Target
+from transduce.app.tables.new_columns import new_columns, rounded
 from transduce.core.answer import Answer
 from transduce.core.findings import Limits
 from transduce.core.types import AnyArray

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from transduce.app.tables.columns import answered_probability
+from transduce.app.tables.new_columns import answered_probability
 from transduce.core.answer import Answer
 from transduce.core.scaling import to_power
 from transduce.core.types import Array

@@ -26,7 +26,7 @@ from transduce.app.filling.results import FillResults
 from transduce.app.filling.sample_fit import fit_sample
 from transduce.app.filling.seen_rows import AllRows, OtherRows, SampledRows, SampleOfParts
 from transduce.app.filling.sources import FrameSource, find_target
-from transduce.app.tables.columns import check_columns
+from transduce.app.tables.column_names import check_columns
 from transduce.app.tables.files import read
 from transduce.app.tables.formats import Table
 from transduce.app.tables.notes import About, Note
@@ -39,8 +39,6 @@ from transduce.core.types import AnyArray, ColumnName
 from transduce.core.words import quoted
 
 BATCH = 50_000
-
-
 EACH_BY_ITSELF = (
     "What is guaranteed holds for each filled column by itself, not for all of them together."
 )

@@ -24,7 +24,7 @@ from transduce.app.filling.part_sources import PartColumns, PartSource, SampledC
 from transduce.app.filling.result import FillResult
 from transduce.app.filling.runners import LocalRunner, Runner, Work
 from transduce.app.filling.seen_rows import OtherRows, SampleOfParts
-from transduce.app.tables.columns import check_columns
+from transduce.app.tables.column_names import check_columns
 from transduce.app.tables.delimited import usual_sign
 from transduce.app.tables.files import memory_free
 from transduce.app.tables.nested import ObjectFields

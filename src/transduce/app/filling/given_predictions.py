@@ -20,7 +20,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 from transduce.app.filling.options import Options
 from transduce.app.filling.plan import is_blended
-from transduce.app.tables.columns import Target, check_columns
+from transduce.app.tables.column_names import check_columns
+from transduce.app.tables.columns import Target
 from transduce.app.tables.features import Features
 from transduce.app.tables.probabilities import Probabilities, read_probabilities
 from transduce.conformal.seen_labels import find_seen_labels

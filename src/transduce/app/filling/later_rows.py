@@ -18,7 +18,8 @@ from transduce.app.filling.predicted import numbers_of_reply
 from transduce.app.filling.predicted_later import predict_later
 from transduce.app.filling.sources import FrameSource
 from transduce.app.filling.table_fit import TableFit, estimator_rows
-from transduce.app.tables.columns import Target, check_once
+from transduce.app.tables.column_names import check_once
+from transduce.app.tables.columns import Target
 from transduce.app.tables.features import Encoder
 from transduce.app.tables.nested import ObjectFields
 from transduce.app.tables.row_hashes import content_order, row_hashes

@@ -14,9 +14,9 @@ from transduce.app.filling.design_columns import bind_design
 from transduce.app.filling.options import Options
 from transduce.app.filling.sources import FrameSource
 from transduce.app.tables import numbers
-from transduce.app.tables.columns import STATUSES, own_columns
 from transduce.app.tables.features import as_floats, as_texts, is_number, without_number
 from transduce.app.tables.moments import Moments
+from transduce.app.tables.new_columns import STATUSES, own_columns
 from transduce.app.tables.notes import About, Note
 from transduce.conformal.designs import BoundDesign
 from transduce.core.types import Array, ColumnName, Mask

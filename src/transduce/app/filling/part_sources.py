@@ -17,9 +17,10 @@ from transduce.app.filling.options import Options
 from transduce.app.filling.runners import Work
 from transduce.app.filling.sources import FrameSource, TableOrigin, scan_rows
 from transduce.app.tables import columns
-from transduce.app.tables.columns import ColumnReading, check_names, missing_labels, read_target
+from transduce.app.tables.columns import ColumnReading, missing_labels, read_target
 from transduce.app.tables.decimal_signs import sign_of_frame
 from transduce.app.tables.nested import ObjectFields
+from transduce.app.tables.new_columns import check_names
 from transduce.app.tables.row_draws import PartScan, RowDraw
 from transduce.app.tables.row_names import RowNames
 from transduce.core.types import AnyArray, ColumnName
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from transduce.app.filling.later_rows import FittedFill
 
 MOST_FRAMES = 10**9  # all frames of a part
-
 # Rows of a part that the fit saw, and their new columns.
 SampledColumns = tuple[AnyArray, pd.DataFrame]
 

@@ -10,8 +10,8 @@ import numpy as np
 from transduce.app.estimating import PredictedColumn
 from transduce.app.report import FilledColumn
 from transduce.app.report.filled_column import RowCounts
-from transduce.app.tables.columns import notes_on_numbers
 from transduce.app.tables.files import is_table_name
+from transduce.app.tables.new_columns import notes_on_numbers
 from transduce.app.tables.notes import About, Note, notes_about
 from transduce.core.files import write_text
 from transduce.core.types import Array, JsonObject

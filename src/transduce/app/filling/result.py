@@ -34,7 +34,8 @@ from transduce.app.filling.table_fit import TableFit
 from transduce.app.report import FilledColumn, Summary, render_html, render_json, summarize
 from transduce.app.report.filled_column import RowCounts
 from transduce.app.report.suspects import Suspects, reasons
-from transduce.app.tables.columns import Target, check_names
+from transduce.app.tables.columns import Target
+from transduce.app.tables.new_columns import check_names
 from transduce.app.tables.notes import About, Note
 from transduce.conformal import ClassShares, Exchangeability, Selection
 from transduce.conformal.miscoverage import Law

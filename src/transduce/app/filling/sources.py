@@ -12,16 +12,12 @@ import pandas as pd
 
 from transduce.app.filling.options import Options
 from transduce.app.tables import columns
-from transduce.app.tables.columns import (
-    ColumnReading,
-    Target,
-    check_names,
-    missing_labels,
-    read_target,
-)
+from transduce.app.tables.column_names import check_columns
+from transduce.app.tables.columns import ColumnReading, Target, missing_labels, read_target
 from transduce.app.tables.decimal_signs import sign_of_frame
 from transduce.app.tables.formats import Table
 from transduce.app.tables.nested import ObjectFields, divide_objects, refuse_objects
+from transduce.app.tables.new_columns import check_names
 from transduce.app.tables.notes import About, Note, notes_about
 from transduce.app.tables.row_draws import PartScan, RowDraw, draw_roles
 from transduce.app.tables.row_hashes import content_order, labelled_hashes, row_hashes
@@ -94,7 +90,7 @@ class FrameSource(TableOrigin):
             frame, fields = divide_objects(frame)
         names = options.below(frame.columns, target).columns(target)
         cleaned = options.clean(frame)
-        columns.check_columns(frame, names)
+        check_columns(frame, names)
         refuse_objects(frame.columns, [target, *options.predicted])
         if isinstance(table, Table):
             cells = table.column_reading(target)
@@ -234,7 +230,7 @@ def find_target(table: Any, options: Options) -> ColumnName:
         frame = table
     else:
         frame = as_pandas(table)
-    columns.check_columns(frame, [])
+    check_columns(frame, [])
     cleaned = options.clean(frame)
     partly_empty = []
     for name in cleaned.columns:

@@ -16,7 +16,8 @@ import pandas as pd
 from transduce.app.labelling.journal import Label
 from transduce.app.tables import files
 from transduce.app.tables.amounts import scaled, with_minus_before, with_plain_signs
-from transduce.app.tables.columns import ColumnReading, check_columns
+from transduce.app.tables.column_names import check_columns
+from transduce.app.tables.columns import ColumnReading
 from transduce.app.tables.decimal_signs import sign_of_frame
 from transduce.app.tables.formats import Table
 from transduce.app.tables.layout import AUTOMATIC, LayoutRequest

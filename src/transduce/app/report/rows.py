@@ -26,8 +26,8 @@ from transduce.app.report.summary_types import (
     RowLevel,
     RowRecord,
 )
-from transduce.app.tables.columns import answered_probability, width_reduction, widths_between
 from transduce.app.tables.moments import Moments
+from transduce.app.tables.new_columns import answered_probability, width_reduction, widths_between
 from transduce.core.answer import Answer, Regions
 from transduce.core.findings import Limits
 from transduce.core.scaling import square_unit

@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from transduce.app.tables import numbers, pictures, vectors
-from transduce.app.tables.columns import hint_at_columns
+from transduce.app.tables.column_names import hint_at_columns
 from transduce.app.tables.moments import Moments, about_formats, date_styles, read_dates
 from transduce.app.tables.notes import About, Note, notes_about
 from transduce.app.tables.row_hashes import content_order, row_hashes

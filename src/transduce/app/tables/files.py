@@ -15,7 +15,7 @@ from pathlib import Path
 import pandas as pd
 
 from transduce.app.tables.arrow_tables import FEATHER, PARQUET
-from transduce.app.tables.columns import check_once
+from transduce.app.tables.column_names import check_once
 from transduce.app.tables.databases import database_address, read_database, write_database
 from transduce.app.tables.delimited import CSV, DELIMITERS, TSV
 from transduce.app.tables.formats import Format, Table, split_ending, unpacked_size

@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from pyarrow import csv, parquet
 
 from transduce.app.tables.arrow_tables import stored_index, with_columns
-from transduce.app.tables.columns import check_once
+from transduce.app.tables.column_names import check_once
 from transduce.app.tables.delimited import field_texts, sniff_delimiter, split_record
 from transduce.app.tables.encodings import USUAL_ENCODINGS, decode
 from transduce.app.tables.files import kind_of
