@@ -172,30 +172,50 @@ def audit_classes(  # noqa: PLR0913 - settings of a public function
     """
     certainty = check_share("certainty", certainty)
     check_whole("most_classes", most_classes, least=1)
-    true_cells = read_cells("truth", truth)
-    predicted_cells = read_cells("predictions", predictions)
-    check_length("predictions", predicted_cells, len(true_cells))
-    cells = np.concatenate([predicted_cells, true_cells])
-    no_prediction = name_of_missing(cells)
-    cells[: len(true_cells)] = np.where(pd.isna(predicted_cells), no_prediction, predicted_cells)
-    codes, names = pd.factorize(cells, sort=False)
-    rows = make_checked_rows(codes, drawn, strata, drawn_from)
-    classes = [name.item() if isinstance(name, np.generic) else name for name in names]
-    frequent = np.argsort(-np.bincount(codes[codes >= 0]), kind="stable")[:most_classes]
-    order = sorted(frequent.tolist(), key=lambda code: str(classes[code]))
-    found = [code for code in order if classes[code] != no_prediction]
-    groups = name_groups(by, len(true_cells))
-    shares = {name: class_shares(rows.at(mask), found, classes, certainty) for name, mask in groups}
+    coded = CodedClasses.read(truth, predictions)
+    classes = coded.names
+    rows = make_checked_rows(coded.codes, drawn, strata, drawn_from)
+    predicted = coded.most_frequent(most_classes)
+    true = [code for code in predicted if classes[code] != coded.no_prediction]
+    groups = name_groups(by, len(rows.true))
+    shares = {name: class_shares(rows.at(mask), true, classes, certainty) for name, mask in groups}
     return Audit(
         wrong=wrong_lines(rows, groups, certainty),
-        by_prediction=prediction_lines(rows, order, classes, certainty),
-        shares=class_shares(rows, found, classes, certainty),
+        by_prediction=prediction_lines(rows, predicted, classes, certainty),
+        shares=class_shares(rows, true, classes, certainty),
         group_shares=shares,
-        confusion=confusion_lines(rows, order, found, classes, certainty),
+        confusion=confusion_lines(rows, predicted, true, classes, certainty),
         certainty=certainty,
         rows=rows,
         classes=classes,
     )
+
+
+@dataclass(frozen=True, eq=False)
+class CodedClasses:
+    """Predicted and true classes, by number."""
+
+    codes: AnyArray  # (2 n,) of the predictions, then of the truth; -1 where that is not known
+    names: list[Hashable]  # of the classes
+    no_prediction: str  # what the class of a missing prediction is called
+
+    @classmethod
+    def read(cls, truth: object, predictions: object) -> CodedClasses:
+        """Return the classes of two columns; raise a ValueError in words."""
+        true_cells = read_cells("truth", truth)
+        predicted_cells = read_cells("predictions", predictions)
+        check_length("predictions", predicted_cells, len(true_cells))
+        no_prediction = name_of_missing(np.concatenate([predicted_cells, true_cells]))
+        named = np.where(pd.isna(predicted_cells), no_prediction, predicted_cells)
+        codes, names = pd.factorize(np.concatenate([named, true_cells]), sort=False)
+        classes = [name.item() if isinstance(name, np.generic) else name for name in names]
+        return cls(codes, classes, no_prediction)
+
+    def most_frequent(self, most: int) -> list[int]:
+        """Return the numbers of so many classes at most, in the order of their names."""
+        counts = np.bincount(self.codes[self.codes >= 0])
+        frequent = np.argsort(-counts, kind="stable")[:most]
+        return sorted(frequent.tolist(), key=lambda code: str(self.names[code]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -422,11 +442,11 @@ def prediction_lines(
 
 
 def class_shares(
-    rows: CheckedRows, found: list[int], classes: list[Hashable], certainty: float
+    rows: CheckedRows, true_classes: list[int], classes: list[Hashable], certainty: float
 ) -> pd.DataFrame:
     """Return the share of each true class among some rows."""
     lines = {}
-    for code in found:
+    for code in true_classes:
         lines[classes[code]] = share_of_class(rows, code, certainty)
     return pd.DataFrame(list(lines.values()), index=pd.Index(list(lines)))
 
@@ -464,7 +484,7 @@ def interval_of_labels_alone(rows: CheckedRows, code: int, certainty: float) -> 
 def confusion_lines(
     rows: CheckedRows,
     order: list[int],
-    found: list[int],
+    true_classes: list[int],
     classes: list[Hashable],
     certainty: float,
 ) -> pd.DataFrame:
@@ -474,7 +494,7 @@ def confusion_lines(
         part = rows.at(rows.predicted == predicted)
         if len(part.true) == 0:
             continue
-        for true in found:
+        for true in true_classes:
             marked = part.count_class(true, doubtful=False)
             fewest, most = marked.total_interval(certainty)
             if marked.n_unanswered:
