@@ -7,9 +7,10 @@ it turns the change on and runs the tests that reach it, the quickest first, unt
 A change that no test notices is a survivor. `docs/mutants.md` lists those that are known, each with the reason why it
 changes no promise; the exit code is 1 if there is another one.
 
-    python .ci/mutants.py                                     # all changes of all five modules
+    python .ci/mutants.py                                     # all changes of all modules
     python .ci/mutants.py --module core.ranks --every 1       # all changes of one module
     python .ci/mutants.py --every 4                           # a quarter of the changes, always the same ones
+    python .ci/mutants.py --every 4 --section 1               # the second quarter, of the sections 0 to 3
     python .ci/mutants.py --json all.json                     # and again, only those that survived then:
     python .ci/mutants.py --again all.json --tests tests/core/test_ranks.py
 """
@@ -389,6 +390,8 @@ class Runner:
                 chosen = [items[name] for name in tests]
                 allowed = PATIENCE * (1.0 + sum(seconds[name] for name in tests))
                 self.outcome[mutant.number] = self.notice(mutant, chosen, allowed)
+            if self.outcome[mutant.number] in SURVIVED:
+                print(f"{self.outcome[mutant.number]}: {mutant.name}", flush=True)
             if place % 20 == 19:
                 counts = dict(Counter(self.outcome.values()))
                 spent = time.monotonic() - begun
@@ -482,10 +485,10 @@ def explained() -> set[str]:
     return {f"{where}: {before} -> {after}{nth}" for where, before, after, nth in unescaped}
 
 
-def taken(mutant: Mutant, every: int) -> bool:
-    """Return whether a change is in the sample: by its text, so that other changes do not move it."""
+def taken(mutant: Mutant, every: int, section: int) -> bool:
+    """Return whether a change is in a section: by its text, so that other changes do not move it."""
     digest = hashlib.sha256(f"{mutant.name} {mutant.line}".encode()).digest()
-    return int.from_bytes(digest[:4], "big") % every == 0
+    return int.from_bytes(digest[:4], "big") % every == section
 
 
 def main() -> int:
@@ -493,6 +496,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--module", action="append", choices=list(MODULES), help="one module")
     parser.add_argument("--every", type=int, default=1, help="one in so many of the changes")
+    parser.add_argument("--section", type=int, default=0, help="which of so many sections, from 0")
     parser.add_argument("--only", default="", help="changes whose name contains this")
     parser.add_argument("--again", type=Path, help="those that survived in this file of --json")
     parser.add_argument("--tests", nargs="+", help="files of tests; by default those of the module")
@@ -517,7 +521,7 @@ def main() -> int:
     )
     mutants = install(modules)
     every = len(mutants)
-    mutants = [mutant for mutant in mutants if taken(mutant, options.every)]
+    mutants = [mutant for mutant in mutants if taken(mutant, options.every, options.section)]
     mutants = [mutant for mutant in mutants if options.only in mutant.name]
     if options.again is not None:
         earlier = json.loads(options.again.read_text(encoding="utf-8"))
