@@ -169,7 +169,8 @@ def _auto(task: str) -> Method:
 
     def answer(X: np.ndarray, labels: np.ndarray, seed: int) -> np.ndarray:
         case = Case(task, len(X), len(labels), standardize=False, random_state=seed)
-        found = make_plan(case, Options(random_state=seed), Chance())
+        design = Chance().bind(np.arange(len(X)) >= len(labels))
+        found = make_plan(case, Options(random_state=seed), design)
         model = found.values if found.values is not None else found.model.estimator
         return _values(model.fit(X, with_holes(X, labels)).answer_, labels)
 

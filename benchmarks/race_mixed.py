@@ -96,7 +96,8 @@ def _auto(task: str, frame: pd.DataFrame, labels: np.ndarray, seed: int) -> np.n
     y = np.full(len(X), np.nan if task == "regression" else None, dtype=labels.dtype)
     y[: len(labels)] = labels
     case = Case(task, len(X), len(labels), standardize=False, random_state=seed)
-    found = make_plan(case, Options(random_state=seed), Chance())
+    design = Chance().bind(np.arange(len(X)) >= len(labels))
+    found = make_plan(case, Options(random_state=seed), design)
     model = found.values if found.values is not None else found.model.estimator
     return model.fit(X, y).answer_.values
 

@@ -381,3 +381,27 @@ def test_estimates_go_on_where_they_stopped(tmp_path, monkeypatch):
     assert len(records) == len(lines.read()) == 9
     assert estimates.tabulate(records).loc[("mean", 30), "ours"] == "1.000 (1.00)"
     assert len(estimates.run_cases(cases, readers, lines, jobs=1, minutes=0.0)) == 9
+
+
+# ------------------------------------------------------------------------------------- what is raced is what fills
+
+
+@pytest.mark.parametrize("race", ["race_mixed", "race_methods"])
+@pytest.mark.parametrize("task", ["regression", "classification"])
+def test_the_races_ask_what_fill_asks(race, task):
+    """A failure of a method is a line of the race, so that nobody would see that ours fails always."""
+    from importlib import import_module
+
+    rows = np.random.default_rng(0).normal(size=(60, 3))
+    labels = rows[:30, 0]
+    if task == "classification":
+        labels = np.where(labels > 0.0, 1, 0)
+    module = import_module(race)
+    if race == "race_methods":
+        answers = module._auto(task)(rows, labels, 0)
+    else:
+        if task == "classification":
+            labels = np.where(labels, "yes", "no").astype(object)
+        answers = module._auto(task, pd.DataFrame(rows, columns=list("abc")), labels, 0)
+    assert len(answers) == 30
+    assert len(set(answers.tolist())) > 1
