@@ -320,11 +320,10 @@ def test_one_column_a_class_joins_the_blend_under_every_name_of_the_columns():
     assert error <= np.mean(likeliest[hidden] != truth[hidden]) + 0.05
     renamed = table.rename(columns=dict(zip(COLUMNS, ["ham_p", "other_p", "spam_p"], strict=True)))
     again = fill(renamed, "y", predictions=["ham_p", "other_p", "spam_p"])
-    # Rows are dealt into folds by their contents, of which names are a part: weights differ a little.
     weights_again = again.members.set_index("name")["weight"]
-    assert weights_again[MEMBER] == pytest.approx(weights[MEMBER], abs=0.05)
+    assert weights_again[MEMBER] == pytest.approx(weights[MEMBER], abs=1e-9)
     first, second = result.raw_answer.probabilities, again.raw_answer.probabilities
-    np.testing.assert_allclose(first, second, atol=0.03)
+    np.testing.assert_allclose(first, second, atol=1e-9)
 
 
 def test_shares_from_probabilities_are_those_of_an_audit_of_the_likeliest_class():

@@ -181,6 +181,20 @@ def test_columns_that_take_no_part_change_nothing():
     pd.testing.assert_frame_equal(ignored.new, plain.new)
 
 
+@pytest.mark.parametrize("kind", ["numbers", "classes"])
+def test_what_columns_are_called_changes_nothing(kind):
+    table = copies_table(kind)
+    rng = np.random.default_rng(12)
+    table[["c", "d"]] = rng.integers(0, 2, size=(N_ROWS, 2))
+    plain = fill(table, "y")
+    names = {"a": "weight", "b": "Z", "c": "0", "d": "and so on", "y": "first of all"}
+    renamed = fill(table.rename(columns=names), names["y"])
+    for name in plain.new:
+        again = renamed.new[name.replace("y", names["y"], 1)]
+        pd.testing.assert_series_equal(again, plain.new[name], check_names=False)
+    np.testing.assert_array_equal(renamed.members["weight"], plain.members["weight"])
+
+
 def test_the_forecast_holds_out_the_same_labels():
     """By class, the bounds depend on which labels are held out."""
     table = copies_table("classes")

@@ -8,7 +8,7 @@ from scipy.stats import chi2
 from transduce.app.filling.options import Options
 from transduce.app.filling.sources import scan_rows
 from transduce.app.tables.row_draws import PartScan, draw_roles
-from transduce.app.tables.row_hashes import draw_keys, row_hashes
+from transduce.app.tables.row_hashes import content_order, draw_keys, row_hashes
 
 
 @pytest.fixture
@@ -87,6 +87,26 @@ def test_types_that_hold_the_same_numbers_hash_alike():
         assert np.array_equal(row_hashes(whole), row_hashes(whole.astype(kind)))
     zeros = row_hashes(pd.DataFrame({"n": [0.0, -0.0]}))
     assert zeros[0] == zeros[1]
+
+
+@pytest.mark.parametrize("levels", [2, 3, 10**6])
+def test_names_and_places_of_columns_do_not_order_rows(levels):
+    """Few levels make rows that hold the same cells in other columns."""
+    random = np.random.default_rng(levels)
+    cells = pd.DataFrame(random.integers(levels, size=(60, 4)).astype(float), columns=list("abcd"))
+    cells["e"] = random.choice(["x", "y"], 60)
+    labels = pd.Series(random.normal(size=60)).where(np.arange(60) < 20)
+    order = content_order(cells, labels, labels.isna())
+    for names in random.permuted(np.tile(list("abcde"), (20, 1)), axis=1):
+        renamed = cells.set_axis([f"{name} of others" for name in names], axis=1)[
+            [f"{name} of others" for name in random.permutation(names)]
+        ]
+        np.testing.assert_array_equal(content_order(renamed, labels, labels.isna()), order)
+    shuffled = random.permutation(60)
+    again = content_order(cells.iloc[shuffled], labels[shuffled], labels[shuffled].isna())
+    rows = pd.concat([cells, labels], axis=1)
+    in_order = rows.iloc[shuffled].iloc[again].reset_index(drop=True)
+    pd.testing.assert_frame_equal(in_order, rows.iloc[order].reset_index(drop=True))
 
 
 def test_keys_of_no_rows():

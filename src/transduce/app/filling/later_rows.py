@@ -22,7 +22,7 @@ from transduce.app.tables.column_names import check_once
 from transduce.app.tables.columns import Target
 from transduce.app.tables.features import Encoder
 from transduce.app.tables.nested import ObjectFields
-from transduce.app.tables.row_hashes import content_order, row_hashes
+from transduce.app.tables.row_hashes import content_order
 from transduce.conformal import Exchangeability, exchangeability_test
 from transduce.conformal.outside import OutsideCalibration, calibrate_outside
 from transduce.core.answer import Answer
@@ -214,7 +214,7 @@ class FittedFill:
         """Return how later rows, 1000 of them at most, compare with the calibration rows."""
         frame = self.clean(frame)
         columns = [name for name in self.encoder.columns if name in frame.columns]
-        drawn = content_order(row_hashes(frame[columns]))[:MOST_COMPARED]
+        drawn = content_order(frame[columns])[:MOST_COMPARED]
         features = self.encoder.transform(frame.iloc[drawn])
         is_held = np.arange(len(self.held) + len(drawn)) < len(self.held)
         compared = exchangeability_test(np.concatenate([self.held, features]), is_held)

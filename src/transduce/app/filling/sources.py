@@ -142,9 +142,9 @@ class FrameSource(TableOrigin):
         # do not change with them.
         frame = options.clean(self.frame)
         design = [name for name in options.design.not_features if name not in options.ignore]
-        hashes = row_hashes(frame[self.feature_names(options)])
-        hashes = labelled_hashes(hashes, frame[self.labels.name], self.labels.missing)
-        return content_order(hashes, ties=row_hashes(frame[design]))
+        features = frame[self.feature_names(options)]
+        labels = frame[self.labels.name]
+        return content_order(features, labels, self.labels.missing, ties=frame[design])
 
     def feature_names(self, options: Options) -> list[ColumnName]:
         """Return the columns from which something is learned, as far as the options say."""

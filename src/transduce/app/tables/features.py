@@ -23,7 +23,7 @@ from transduce.app.tables import numbers, pictures, vectors
 from transduce.app.tables.column_names import hint_at_columns
 from transduce.app.tables.moments import Moments, about_formats, date_styles, read_dates
 from transduce.app.tables.notes import About, Note, notes_about
-from transduce.app.tables.row_hashes import content_order, row_hashes
+from transduce.app.tables.row_hashes import content_order
 from transduce.app.tables.spellings import note_on_spellings
 from transduce.app.tables.vectors import EACH
 from transduce.app.tables.whole_numbers import large_integers, taken_as_equal
@@ -136,18 +136,15 @@ def vectorize(  # noqa: PLR0913
     # standard deviation 1, and the features of a category, date, vector or picture have it
     # together, so that a column does not count the more the more features it becomes; methods that
     # would standardise every feature again undo this.
-    if target in frame.columns:
-        others_than_target = frame.drop(columns=[target])
-    else:
-        others_than_target = frame
-    order = content_order(row_hashes(others_than_target))
-    frame = frame.iloc[order]
     unread = dict.fromkeys(ignore, ("ignored", "left out on request"))
     unread |= {name: ("left out", reason) for name, reason in (left_out or {}).items()}
     if id is not None:
         unread[id] = ("identifier", "names the rows")
     if target is not None:
         unread[target] = ("target", "filled")
+    read = [name for name in frame.columns if name not in unread]
+    order = content_order(frame[read])
+    frame = frame.iloc[order]
     columns = []
     with stage("columns") as report:
         for n_done, name in enumerate(frame.columns):

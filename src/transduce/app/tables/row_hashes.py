@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,9 @@ from transduce.core.types import AnyArray, Array, Mask
 # as likely as any other. Copies of a row in all cells, the label among them, get a key each, by
 # their number among the copies. It does not matter which copy comes first, since nothing tells them
 # apart.
+#
+# What a column is called, and where it stands, says nothing about the rows, so it has no part in
+# their order either. (In the keys of large tables it has: they must tell rows apart, part by part.)
 
 _AT_A_TIME = 2**20  # cells whose hashes are computed together
 
@@ -41,6 +45,13 @@ def row_hashes(frame: pd.DataFrame, seed: int = 0) -> AnyArray:
     """Return a 64-bit number for each row that depends on its cells alone. Returns shape (n,)."""
     start = scatter(np.array([seed], dtype=np.uint64))[0]
     total = np.full(len(frame), start)
+    for hashes in _hashes_of_columns(frame):
+        total = scatter(total * np.uint64(31) + hashes)
+    return total
+
+
+def _hashes_of_columns(frame: pd.DataFrame) -> Iterator[AnyArray]:
+    """Yield the hashes (n,) of the cells of each column, by the names of the columns."""
     names = sorted(frame.columns, key=str)
     at_a_time = max(1, _AT_A_TIME // max(len(frame), 1))
     for start in range(0, len(names), at_a_time):
@@ -48,11 +59,9 @@ def row_hashes(frame: pd.DataFrame, seed: int = 0) -> AnyArray:
         numbers = _hashes_of_numbers(frame[batch])
         for name in batch:
             if name in numbers:
-                hashes = numbers[name]
+                yield numbers[name]
             else:
-                hashes = cell_hashes(frame[name])
-            total = scatter(total * np.uint64(31) + hashes)
-    return total
+                yield cell_hashes(frame[name])
 
 
 def _hashes_of_numbers(frame: pd.DataFrame) -> dict[Any, AnyArray]:
@@ -128,11 +137,44 @@ def draw_keys(hashes: AnyArray) -> AnyArray:
     return scatter(scatter(hashes) + copies * GOLDEN)
 
 
-def content_order(hashes: AnyArray, ties: AnyArray | None = None) -> AnyArray:
-    """Return the order (n,) of rows by their hashes (n,), then by `ties` (n,).
+def content_order(
+    frame: pd.DataFrame,
+    labels: pd.Series | None = None,
+    missing: Mask | None = None,
+    *,
+    ties: pd.DataFrame | None = None,
+) -> AnyArray:
+    """Return the order (n,) of rows by their cells and labels, then by their cells in `ties`.
 
-    Copies stay as they came.
+    Copies stay as they came. Names and places of columns do not count, unless two columns hold the
+    same cells beside the same others. Shapes: missing (n,).
     """
-    if ties is None:
-        return np.argsort(hashes, kind="stable")
-    return np.lexsort((ties, hashes))
+    # Sums do not know in which order columns come. Rows that hold the same cells in other columns
+    # have the same sum; the cells of a column tell it from the others then.
+    sums = np.zeros(len(frame), dtype=np.uint64)
+    for hashes in _hashes_of_columns(frame):
+        sums += scatter(hashes)
+    if labels is not None and missing is not None:
+        sums = labelled_hashes(sums, labels, missing)
+    by_name = row_hashes(frame)
+    keys = [by_name, _sums_by_column(frame, sums, by_name), sums]
+    if ties is not None:
+        keys.insert(0, row_hashes(ties))
+    return np.lexsort(keys)
+
+
+def _sums_by_column(frame: pd.DataFrame, sums: AnyArray, by_name: AnyArray) -> AnyArray:
+    """Return hashes (n,) that tell rows with the same cells in other columns apart, 0 elsewhere.
+
+    Shapes: sums (n,) of the hashes of cells, by_name (n,) hashes of rows.
+    """
+    keys = np.zeros(len(frame), dtype=np.uint64)
+    tied = pd.Series(sums).duplicated(keep=False).to_numpy()
+    n_sums = len(np.unique(sums[tied]))
+    are_copies = len(np.unique(by_name[tied])) == n_sums
+    if are_copies:
+        return keys
+    for hashes in _hashes_of_columns(frame.loc[tied]):
+        of_column = np.sum(scatter(hashes + sums[tied]), keepdims=True)
+        keys[tied] += scatter(hashes + scatter(of_column))
+    return keys
