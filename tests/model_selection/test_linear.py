@@ -73,6 +73,76 @@ def test_chance_is_no_relation(n_labels):
         assert find_relation(rng.normal(size=(n_labels, 9)), rng.normal(size=n_labels)) is None
 
 
+@settings(max_examples=60)
+@given(
+    st.integers(0, 10**6),
+    st.sampled_from(["conversion", "difference", "total"]),
+    st.sampled_from(["normal", "lognormal", "whole"]),
+    st.sampled_from([None, 4, 2, 0]),
+    st.integers(2, 6),
+    st.integers(0, 2),
+)
+def test_few_labels_show_a_relation_and_a_rounded_one(seed, name, kind, digits, n_free, n_others):
+    """A relation of k columns takes k + 1 labels, and two or more others agree with it."""
+    rng = np.random.default_rng(seed)
+    n_terms = {"conversion": 1, "difference": 2, "total": 3}[name]
+    n_labels = n_terms + n_others + 1 + n_free
+    size = (n_labels + 50, n_terms + n_others)
+    X = {
+        "normal": lambda: 50.0 + 10.0 * rng.normal(size=size),
+        "lognormal": lambda: np.exp(5.0 + rng.normal(size=size)),
+        "whole": lambda: rng.integers(1000, size=size).astype(float),
+    }[kind]()
+    truth = {
+        "conversion": lambda: 1.8 * X[:, 0] + 32.0,
+        "difference": lambda: X[:, 0] - X[:, 1],
+        "total": lambda: X[:, :3].sum(axis=1),
+    }[name]()
+    step = 1e-9 * truth.std()
+    if digits is not None:
+        truth = np.round(truth, digits)
+        step = max(step, 10.0**-digits)
+    values = step
+    if kind == "whole":
+        values = max(values, 2.0)  # labels are whole numbers, or multiples of 1.8
+    shown = X[:n_labels], truth[:n_labels]
+    if find_relation(*shown) is None:
+        # Rounding may be too coarse for so few labels.
+        spread = np.median(np.abs(shown[1] - np.median(shown[1])))
+        assert (values / spread) ** n_free > 1e-7
+        return
+    line = LinearRegressor(farthest=3.0).fit(*shown)
+    design = np.column_stack([np.ones(n_labels), shown[0]])
+    solve = np.linalg.pinv(design)
+    leverage = np.linalg.norm(np.column_stack([np.ones(len(X)), X]) @ solve, axis=1)
+    assert (np.abs(line.predict(X) - truth) <= step * (2.0 + 3.0 * leverage)).all()
+
+
+def test_chance_is_no_relation_among_few_labels():
+    """Labels of every kind, few of them, and columns that have nothing to do with them."""
+    rng = np.random.default_rng(5)
+    for _ in range(40):
+        n = int(rng.integers(3, 13))
+        prices = np.array([1.99, 2.49, 7.35, 12.15])
+        labels = [
+            rng.integers(100, size=n).astype(float),
+            np.round(np.exp(3.0 + rng.normal(size=n)), 2),
+            np.where(rng.random(n) < 0.7, 0.0, rng.integers(1, 10_000, size=n) / 100.0),
+            rng.integers(10, size=n) / 3.0,
+            prices[rng.integers(4, size=n)],
+            rng.normal(size=n),
+        ]
+        n_columns = int(rng.integers(1, 8))
+        columns = [
+            rng.integers(30, size=(n, n_columns)).astype(float),
+            rng.integers(2, size=(n, n_columns)).astype(float),
+            rng.normal(size=(n, n_columns)),
+        ]
+        for y in labels:
+            for X in columns:
+                assert find_relation(X, y) is None, (X, y)
+
+
 def test_labels_and_columns_that_do_not_vary_are_no_relation():
     X = np.ones((12, 3))
     y = np.arange(12.0)
@@ -127,7 +197,7 @@ def test_a_line_is_told_from_noise():
     line = X @ rng.normal(size=10)
     quiet = LinearRegressor().fit(X, line + 0.02 * rng.normal(size=15))
     noisy = LinearRegressor().fit(X, rng.normal(size=15))
-    assert quiet.relation_ is None
+    assert noisy.relation_ is None
     assert np.abs(quiet.predict(X) - line).max() < 0.05 * line.std()
     assert np.abs(noisy.coef_).max() < 0.5
 

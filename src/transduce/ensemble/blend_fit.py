@@ -27,7 +27,7 @@ from transduce.core.types import AnyArray, Array, Mask, Rows
 from transduce.core.words import in_a_sentence
 from transduce.ensemble.error_size import ErrorSize
 from transduce.ensemble.out_of_fold import OutOfFold, fit_factor, stack, unit_factor
-from transduce.ensemble.weights import mix, read_weights, shrunk_weights
+from transduce.ensemble.weights import COUNT_OF_LINE, mix, read_weights, shrunk_weights
 from transduce.model_selection.cross_validation import like, predict_folds
 from transduce.model_selection.estimator_kinds import last_step
 from transduce.model_selection.fit_and_predict import (
@@ -36,6 +36,7 @@ from transduce.model_selection.fit_and_predict import (
     fit_and_predict,
 )
 from transduce.model_selection.folds import Fold, read_folds
+from transduce.model_selection.linear import LinearRegressor
 from transduce.model_selection.problem import Problem
 
 MIN_LABELS = 5  # fewer say nothing about weights
@@ -314,6 +315,9 @@ class Asking:
             hidden=calibrated.out_of_fold,
         )
         if calibrated.out_of_fold is None:
+            if self.estimated:
+                weights = _relation_alone(fitted.replies, fitted.weights)
+                return replace(fitted, weights=weights)
             return fitted
         return _weigh_by_errors(fitted, calibrated.out_of_fold)
 
@@ -427,9 +431,17 @@ def _weigh_by_errors(fitted: BlendFit, hidden: OutOfFold) -> BlendFit:
     """Return the fit with weights by the errors that members make at hidden labels."""
     _, unit = fitted.moments
     errors = hidden.errors(unit)
-    weights = shrunk_weights(errors, len(np.unique(hidden.hidden)))
+    counts = member_counts(fitted.replies)
+    weights = shrunk_weights(errors, len(np.unique(hidden.hidden)), counts)
     weights = _line_alone(fitted.replies, errors, weights)
     return _with_out_of_fold(replace(fitted, weights=weights), hidden)
+
+
+def member_counts(replies: Mapping[str, RawPrediction]) -> Array:
+    """Return what each member counts (k,) before any label is seen."""
+    estimators = [last_step(reply.fitted.estimator) for reply in replies.values()]
+    is_line = [isinstance(estimator, LinearRegressor) for estimator in estimators]
+    return np.where(is_line, COUNT_OF_LINE, 1.0)
 
 
 def _line_alone(replies: dict[str, RawPrediction], errors: Array, weights: Array) -> Array:
@@ -439,8 +451,21 @@ def _line_alone(replies: dict[str, RawPrediction], errors: Array, weights: Array
     """
     sizes = np.sqrt(np.mean(errors**2, axis=0))
     for place, reply in enumerate(replies.values()):
-        is_line = getattr(last_step(reply.fitted.estimator), "is_nearly_exact_", False)
+        estimator = last_step(reply.fitted.estimator)
+        is_line = isinstance(estimator, LinearRegressor) and estimator.is_nearly_exact_
         if is_line and sizes[place] <= ABOUT_AS_GOOD * sizes.min():
+            return np.eye(len(weights))[place]
+    return weights
+
+
+def _relation_alone(replies: Mapping[str, RawPrediction], weights: Array) -> Array:
+    """Return all of the weight for a linear relation, of which fewer labels tell than of weights.
+
+    Chance would hardly ever bring it about.
+    """
+    for place, reply in enumerate(replies.values()):
+        estimator = last_step(reply.fitted.estimator)
+        if isinstance(estimator, LinearRegressor) and estimator.relation_ is not None:
             return np.eye(len(weights))[place]
     return weights
 
@@ -475,7 +500,8 @@ def _with_out_of_fold(fitted: BlendFit, hidden: OutOfFold) -> BlendFit:
     if problem.classes is None:
         centre, unit = fitted.moments
         signals = (blend - centre) / unit, spread / unit
-        size = ErrorSize.fit(*signals, hidden.crossed_errors(unit), hidden.shares())
+        errors = hidden.crossed_errors(unit, member_counts(fitted.replies))
+        size = ErrorSize.fit(*signals, errors, hidden.shares())
         frame = pd.DataFrame(by_row, index=index, columns=names)
         return replace(fitted, out_of_fold=frame, error_size=size)
     columns = pd.MultiIndex.from_product([names, problem.classes], names=["member", "class"])

@@ -107,11 +107,11 @@ class OutOfFold:
         errors = (self.answers - self.truth) * times / unit
         return np.clip(errors, -1e100, 1e100).reshape(len(errors), -1).T
 
-    def crossed_errors(self, unit: float) -> Array:
+    def crossed_errors(self, unit: float, counts: Array | None = None) -> Array:
         """Return errors of the blend over `unit`, shape (r,), with weights that did not see them.
 
         Labels are dealt into parts by the order of their truth; the weights of a part come from the
-        others.
+        others. Shapes: counts (k,), what each member counts before any label is seen.
         """
         errors = self.errors(unit)
         rows, place = np.unique(self.hidden, return_inverse=True)
@@ -127,7 +127,7 @@ class OutOfFold:
             if len(rows) > 1:
                 others = ~inside
             n_others = len(np.unique(self.hidden[others]))
-            crossed[inside] = errors[inside] @ shrunk_weights(errors[others], n_others)
+            crossed[inside] = errors[inside] @ shrunk_weights(errors[others], n_others, counts)
         return crossed / np.sqrt(self.shares())
 
     def by_row(self, entries: Array) -> tuple[AnyArray, Array]:

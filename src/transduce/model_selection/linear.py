@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy.optimize import linprog
 from scipy.special import gammaln
-from scipy.stats import norm
+from scipy.stats import beta, norm
 from scipy.stats import t as student_t
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.preprocessing import StandardScaler
@@ -38,6 +39,7 @@ EXACT = 1e-7  # of the spread of the labels: residuals of an exact relation are 
 # rarely.
 ONCE_IN = 1e5
 ROWS_TRIED = 50  # labels beyond the number of features that show whether there is an exact relation
+MOST_IN_PAIRS = 20  # features of which every one and every two are tried
 MOST_TERMS = 12  # of an exact relation among more features than labels
 # Beyond these sizes relations among more features than labels are looked for one feature at a time
 # only.
@@ -316,24 +318,36 @@ def _vary(X: Array) -> AnyArray:
 
 
 def find_relation(X: Array, y: Array) -> AnyArray | None:
-    """Return the features of a linear relation that gives all labels to rounding.
+    """Return the features of a linear relation that gives all labels, or nearly.
 
-    None if there is none to believe.
+    Labels may be rounded, or have a little noise. None if there is no relation to believe.
     """
     spread = float(np.abs(y - y.mean()).max(initial=0.0))
     varied = np.flatnonzero(_vary(X))
     if spread == 0.0 or not np.isfinite(spread) or not len(varied):
         return None
     y = y / spread  # of any size, such as 1e-200, whose squares are 0
-    if len(y) >= len(varied) + 3:
-        if not _is_exact(X, y, varied):
+    exact = EXACT * float(np.std(y))
+    if len(y) >= len(varied) + 2:
+        residuals = _residuals(X, y, varied)
+        if residuals is None:
             return None  # and so no fewer features are
-        features = _needed(X, y, varied)
-        if _is_no_chance(y, len(features), len(features)):
+        features = varied
+        if np.abs(residuals).max() <= exact:
+            features = _needed(X, y, varied)
+        if _is_no_chance(y, residuals, len(features), len(features)):
             return features
-    for features in _few_features(X, y, varied):
-        if _is_exact(X, y, features) and _is_no_chance(y, len(features), len(varied)):
-            return features
+    if len(y) <= len(varied) + 3:
+        step = step_of(y)
+        tolerance = exact
+        if step <= NEARLY_EXACT * np.std(y):
+            tolerance = max(exact, step)
+        for features in _few_features(X, y, varied, tolerance):
+            residuals = _residuals(X, y, features)
+            if residuals is None or np.abs(residuals).max() > tolerance:
+                continue
+            if _is_no_chance(y, residuals, len(features), len(varied)):
+                return features
     return None
 
 
@@ -345,11 +359,13 @@ def _needed(X: Array, y: Array, features: AnyArray) -> AnyArray:
     spread = X[:, features].std(axis=0)
     parts = np.abs(least_squares(X, y, features).coefficients[features]) * spread
     fewer = features[parts > SMALLEST_SHARE * parts.max()]
-    return fewer if _is_exact(X, y, fewer) else features
+    residuals = _residuals(X, y, fewer)
+    is_exact = residuals is not None and np.abs(residuals).max() <= EXACT * np.std(y)
+    return fewer if is_exact else features
 
 
-def _few_features(X: Array, y: Array, varied: AnyArray) -> Iterator[AnyArray]:
-    """Yield small sets of features that may give all labels.
+def _few_features(X: Array, y: Array, varied: AnyArray, tolerance: float) -> Iterator[AnyArray]:
+    """Yield small sets of features that may give all labels to a tolerance.
 
     As many features as there are labels give any.
     """
@@ -357,45 +373,67 @@ def _few_features(X: Array, y: Array, varied: AnyArray) -> Iterator[AnyArray]:
     Z = Z / np.linalg.norm(Z, axis=0)
     target = y - y.mean()
     most = min(MOST_TERMS, int(0.8 * len(y)) - 2)
-    for search in (_one_by_one, _fewest):
-        chosen = search(Z, target, most)
+    for search in (_one_or_two, _one_by_one, _fewest):
+        chosen = search(Z, target, most, tolerance)
         if chosen is not None:
             yield varied[chosen]
 
 
-def _one_by_one(Z: Array, target: Array, most: int) -> AnyArray | None:
-    """Return features that leave no residual, or None if they are too many.
+def _one_or_two(Z: Array, target: Array, most: int, tolerance: float) -> AnyArray | None:
+    """Return the feature, or else the two, that leave the least residual, if it is small enough."""
+    n_features = Z.shape[1]
+    if n_features > MOST_IN_PAIRS:
+        return None
+    for n_terms in range(1, min(most, 2) + 1):
+        sets = [np.array(chosen) for chosen in combinations(range(n_features), n_terms)]
+        left = [_residual(Z[:, chosen], target) for chosen in sets]
+        sizes = [float(np.abs(residual).max()) for residual in left]
+        if min(sizes, default=np.inf) <= tolerance:
+            return sets[int(np.argmin(sizes))]
+    return None
+
+
+def _residual(Z: Array, target: Array) -> Array:
+    """Return what least squares on some features leaves of a target, both of mean 0."""
+    return np.asarray(target - Z @ np.linalg.lstsq(Z, target, rcond=None)[0])
+
+
+def _one_by_one(Z: Array, target: Array, most: int, tolerance: float) -> AnyArray | None:
+    """Return features that leave no residual above a tolerance, or None if they are too many.
 
     Each is added because it tells most of what is left.
     """
     chosen: list[int] = []
     residual = target
-    size = np.linalg.norm(target)
     while len(chosen) < most:
         tells = np.abs(Z.T @ residual)
         tells[chosen] = -1.0
         chosen.append(int(np.argmax(tells)))
-        slopes = np.linalg.lstsq(Z[:, chosen], target, rcond=None)[0]
-        residual = target - Z[:, chosen] @ slopes
-        if np.linalg.norm(residual) <= EXACT * size:
+        residual = _residual(Z[:, chosen], target)
+        if np.abs(residual).max() <= tolerance:
             return np.array(sorted(chosen))
     return None
 
 
-def _fewest(Z: Array, target: Array, most: int) -> AnyArray | None:
-    """Return the features of the exact solution of smallest coefficients.
+def _fewest(Z: Array, target: Array, most: int, tolerance: float) -> AnyArray | None:
+    """Return the features of the solution of smallest coefficients, their absolute sum.
 
-    Their absolute sum is meant. None if they are too many.
+    It gives all labels to a tolerance. None if they are too many.
     """
     n_labels, n_features = Z.shape
     if n_labels > MOST_LABELS or n_features > MOST_FEATURES or most < 1:
         return None
-    solution = linprog(
-        np.ones(2 * n_features),
-        A_eq=np.hstack([Z, -Z]),
-        b_eq=target / np.linalg.norm(target),
-        method="highs",
-    )
+    size = np.linalg.norm(target)
+    both_signs = np.hstack([Z, -Z])
+    labels = target / size
+    limits: dict[str, Array] = {"A_eq": both_signs, "b_eq": labels}
+    if tolerance > EXACT * size:
+        off = tolerance / size
+        limits = {
+            "A_ub": np.vstack([both_signs, -both_signs]),
+            "b_ub": np.concatenate([labels + off, off - labels]),
+        }
+    solution = linprog(np.ones(2 * n_features), method="highs", **limits)
     if not solution.success:
         return None
     sizes = np.abs(solution.x[:n_features] - solution.x[n_features:])
@@ -403,30 +441,67 @@ def _fewest(Z: Array, target: Array, most: int) -> AnyArray | None:
     return chosen if len(chosen) <= most else None
 
 
-def _is_exact(X: Array, y: Array, features: AnyArray) -> bool:
-    """Return whether a line on these features gives all labels to rounding.
+def _residuals(X: Array, y: Array, features: AnyArray) -> Array | None:
+    """Return what the best line on some features leaves of the labels (l,).
 
-    Most tables need a few of the labels to tell.
+    None if it is not nearly exact. Most tables need a few of the labels to tell.
     """
-    tolerance = EXACT * float(np.std(y))
     possible = len(features) + ROWS_TRIED
     if len(y) > 2 * possible:
         places = np.linspace(0, len(y) - 1, possible).round().astype(int)
         line = least_squares(X[places], y[places], features)
-        if np.abs(line.at(X[places]) - y[places]).max() > tolerance:
-            return False
-    line = least_squares(X, y, features)
-    return bool(np.abs(line.at(X) - y).max() <= tolerance)
+        left = y[places] - line.at(X[places])
+        if np.sqrt(np.mean(left**2)) > NEARLY_EXACT * np.std(y):
+            return None
+    residuals = y - least_squares(X, y, features).at(X)
+    free = len(y) - len(features) - 1
+    # As in generalised cross-validation: few free labels make residuals small.
+    error = np.sqrt(np.mean(residuals**2)) * len(y) / max(free, 1)
+    if error > NEARLY_EXACT * np.std(y):
+        return None
+    return residuals
 
 
-def _is_no_chance(y: Array, n_terms: int, n_features: int) -> bool:
+def _is_no_chance(y: Array, residuals: Array, n_terms: int, n_features: int) -> bool:
     """Return whether a line on some features agrees with all labels beyond chance."""
-    # Beyond those that fix the coefficients, each label agrees by chance about once in as many
-    # values as labels can have, and every set of as many features has its chance.
+    # The F test of the line. Labels that are multiples of a step, such as whole numbers, agree to
+    # the last digit by chance too: their residuals count at least what rounding to the step leaves.
+    # Labels that occur twice, such as zeros, are one, and a few that are far off make no spread.
+    # Every set of as many features has its chance.
     values = np.unique(y)
-    possible = 2.0
-    if len(values) > 2:
-        possible = max(possible, float(np.ptp(values) / np.diff(values).min()))
-    free = len(y) - n_terms - 1
+    free = len(values) - n_terms - 1
+    if free < 1:
+        return False
+    variance = float(np.var(y))
+    typical = float(np.median((values - np.median(values)) ** 2))
+    noise = max(float(np.mean(residuals**2)), step_of(y) ** 2 / 12.0, EXACT**2 * variance)
+    share = min(noise / min(variance, 2.0 * typical), 1.0)
+    chance = float(beta.logcdf(share, 0.5 * free, 0.5 * n_terms))
     sets = gammaln(n_features + 1) - gammaln(n_terms + 1) - gammaln(n_features - n_terms + 1)
-    return bool(free * np.log(min(possible, 1.0 / EXACT)) - sets >= np.log(ONCE_IN))
+    return bool(chance + sets <= -np.log(ONCE_IN))
+
+
+def step_of(y: Array) -> float:
+    """Return the largest number of which all differences of labels (l,) are multiples.
+
+    Steps below a tiny share of their range are that share.
+
+    >>> round(step_of(np.array([1.25, 3.0, 7.75, 1.5])), 9)
+    0.25
+    """
+    differences = np.diff(np.unique(y))
+    if not len(differences):
+        return 0.0
+    least = EXACT * float(np.ptp(y))
+    step = float(differences[0])
+    extent = step
+    for difference in differences[1:].tolist():
+        smaller = difference
+        while smaller > least:  # Euclid's algorithm
+            step, smaller = smaller, abs(step - round(step / smaller) * smaller)
+        if step <= 2.0 * least:
+            return least
+        # Rounding grows by each quotient; the extent is a multiple of the step to the last digit.
+        extent += difference
+        step = extent / round(extent / step)
+    return step
