@@ -70,6 +70,8 @@ MODULES = {
         "tests/conformal/test_exact_counts.py",
         "tests/conformal/test_groups.py",
         "tests/conformal/test_random_labels.py",
+        "tests/conformal/test_by_class.py",
+        "tests/conformal/test_many_rows.py",
         "tests/app/filling/test_two_laws.py",
         "src/transduce/conformal/miscoverage.py",
     ],
@@ -112,13 +114,16 @@ MODULES = {
     "app.labelling.certificates": [
         "tests/app/labelling/test_certified.py",
         "tests/app/labelling/test_certificates.py",
+        "tests/app/labelling/test_extremes.py",
+        "tests/app/labelling/test_session.py",
+        "tests/app/labelling/test_share.py",
         "src/transduce/app/labelling/certificates.py",
     ],
 }
 MOST_SECONDS = (
     5.0  # of tests for one change, as they took unchanged, unless another number is asked for
 )
-PATIENCE = 20.0  # seconds, and times the seconds unchanged, after which a change counts as noticed
+PATIENCE = 5.0  # seconds, and times the seconds unchanged, after which a change counts as noticed
 
 SURVIVED = ("survived", "no test reaches it")
 

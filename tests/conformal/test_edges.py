@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from tests.conformal.test_calibrated import (
     small_fit,
 )
 from transduce import ConformalTransducer
-from transduce.conformal import ClassShares, Sampled
+from transduce.conformal import ClassShares, Sampled, ruled_out
 from transduce.conformal.designs import CLASSES, ESTIMATED, Strata, Weights
 from transduce.conformal.designs.rows import OverlappingCategories
 from transduce.conformal.designs.weights import KNOWN
@@ -320,3 +321,39 @@ def test_errors_that_drift_are_found_in_signed_residuals():
         Ridge(1e-9), labels=Chance(order=order), random_state=0, test_exchangeability=False
     ).fit(X, y)
     assert model.guarantee_.drift.found
+
+
+def table_of(**fields):
+    """Return what is asked of a table to tell whether any class is possible."""
+    usual = {
+        "classes": NO_YES,
+        "weights": SimpleNamespace(kind=KNOWN, overlapping=None),
+        "pooled": False,
+        "comparisons": [(slice(None), slice(None), None)],
+        "scores": np.array([np.inf, 0.2, 0.1]),
+        "unlabelled": SimpleNamespace(given=np.array([True, True])),
+        "n_unseen": 1,
+    }
+    return SimpleNamespace(**usual | fields)
+
+
+def test_any_class_is_possible_where_it_is_for_one_row(monkeypatch):
+    """P-values of rows differ where their weights do."""
+    monkeypatch.setattr(ruled_out, "find_p_unseen", lambda table: np.array([0.02, 0.4]))
+    assert any_class_possible(table_of(), 0.9)
+    assert not any_class_possible(table_of(), 0.5)
+    assert not any_class_possible(table_of(scores=np.array([0.3, 0.2, 0.1])), 0.9)
+    assert not any_class_possible(table_of(classes=None), 0.9)  # numbers
+    chosen = SimpleNamespace(kind=CLASSES, overlapping=None)
+    assert not any_class_possible(table_of(weights=chosen), 0.9)
+
+
+def test_any_class_is_possible_within_columns_where_one_label_has_a_class_of_its_own():
+    of_columns = {
+        "weights": SimpleNamespace(kind=KNOWN, overlapping=(None, None)),
+        "thresholds_within_columns": lambda confidence: np.array([0.5, np.inf]),
+    }
+    assert any_class_possible(table_of(**of_columns), 0.9)
+    assert not any_class_possible(table_of(**of_columns, n_unseen=0), 0.9)
+    beside = SimpleNamespace(given=np.array([True, False]))
+    assert not any_class_possible(table_of(**of_columns, unlabelled=beside), 0.9)

@@ -273,3 +273,23 @@ def test_laws_refuse_what_makes_no_sense():
         confidence_for(0.9, 0.9, n_unlabelled=0, n_calibration=3)
     with pytest.raises(ValueError, match="certainty must lie"):
         simultaneous_bounds(1.0, n_unlabelled=3, n_calibration=3)
+
+
+def test_counts_that_make_no_sense_are_refused():
+    law = Miscoverage(10, 9, 9)
+    for count in (np.nan, [1.0, np.nan], "few"):
+        with pytest.raises((TypeError, ValueError), match="count"):
+            law.cdf(count)
+    of_two = {"n_unlabelled": 4, "n_calibration": (2, 2), "ranks": (2, 2)}
+    with pytest.raises(ValueError, match="a number for each class"):
+        ClassMiscoverage(n_labelled=(3,), **of_two)
+    with pytest.raises(ValueError, match="n_labelled"):
+        ClassMiscoverage(n_labelled=(3, -1), **of_two)
+    with pytest.raises(ValueError, match="n_calibration"):
+        confidence_for(0.9, 0.9, n_unlabelled=10, n_calibration=-1)
+
+
+def test_one_row_is_inside_or_not():
+    assert Miscoverage(1, 9, 9).share_inside(0.5) == (1.0, 1.0)
+    assert Miscoverage(1, 9, 5).share_inside(0.9) == (0.0, 1.0)
+    assert Miscoverage(1, 1, 1).share_inside(0.99) == (0.0, 1.0)

@@ -17,10 +17,14 @@ from transduce.app.labelling.certificates import (
     Intervals,
     RecallCertificate,
     WrongCertificate,
+    _recall_ahead,
+    _wrong_ahead,
+    after_more_draws,
     bound_curve,
     certify,
     certify_answers,
     certify_recall,
+    certify_share,
     draws_needed,
     first_rejection,
     intervals,
@@ -390,7 +394,74 @@ def test_the_text_of_all_certificates():
 # ------------------------------------------------------------------------------------------------- refusals
 
 
+EARLIER = [(100, 2, False), (99, 2, True), (98, 3, False), (97, 3, False)]
+
+
+def test_draws_that_are_still_to_come_bring_hits_as_often_as_those_before():
+    """One of four was a hit: of eight more the fourth and the last."""
+    audit = Audit(Draws.of(EARLIER), found=3, doubtful=1, pool=95)
+    later = after_more_draws(audit, 8)
+    assert later.draws.unlabelled[4:].tolist() == list(range(95, 87, -1))
+    assert later.draws.known[4:].tolist() == [4, 4, 4, 4, 5, 5, 5, 5]
+    assert later.draws.hits[4:].tolist() == [False, False, False, True] * 2
+    assert (later.found, later.doubtful, later.pool) == (5, 1, 87)
+    all_of_them = after_more_draws(audit, 500)
+    assert (len(all_of_them.draws), all_of_them.pool) == (99, 0)
+    before_any = after_more_draws(Audit(Draws.of([]), found=3, doubtful=1, pool=95), 8)
+    assert (before_any.found, before_any.draws.hits.any()) == (3, False)
+    few_hits = after_more_draws(Audit(Draws.of(EARLIER[:3]), found=3, doubtful=0, pool=95), 4)
+    assert few_hits.draws.hits[3:].tolist() == [False, False, True, False]
+
+
+def test_the_share_of_a_class_is_bounded_from_both_sides():
+    """Half of the doubt a side; the rows in doubt may be of the class or not."""
+    wanted = Audit(Draws.of([(100 - s, 0, False) for s in range(60)]), found=0, doubtful=1, pool=40)
+    of_others = Draws.of([(100 - s, s, True) for s in range(60)])
+    others = Audit(of_others, found=60, doubtful=1, pool=40)
+    share = certify_share(wanted, others, certainty=0.9)
+    assert share.n_rows == 101
+    assert share.most == total_at_most(wanted, 0.05)
+    assert share.fewest == 101 - total_at_most(others, 0.05) == 0
+    turned = certify_share(others, wanted, certainty=0.9)
+    assert (turned.fewest, turned.most) == (101 - share.most, 101)
+    assert turned.fewest > 60  # more than were found
+
+
+def test_what_more_draws_would_make_certain():
+    audit = Audit(Draws.of(EARLIER), found=3, doubtful=1, pool=95)
+    state = SimpleNamespace(
+        wanted="yes", is_wanted=None, certainty=0.9, audit=lambda *which: audit, predictions=None
+    )
+    later = after_more_draws(audit, 30)
+    assert _recall_ahead(state) == [(30, later.found / total_at_most(later, 0.1))]
+    assert _recall_ahead(SimpleNamespace(wanted=None)) == []
+    state.predictions = SimpleNamespace(first_draw=0)
+    state.is_wrong = lambda frozen: None
+    at_most = total_at_most(later, 0.2) - later.found
+    assert _wrong_ahead(state, 0.2) == [(30, at_most / (1 + 65))]
+    few = Audit(Draws.of([]), found=0, doubtful=0, pool=30)
+    state.audit = lambda *which: few
+    assert _recall_ahead(state) == _wrong_ahead(state, 0.2) == []  # as many as there are rows
+    none = Audit(Draws.of([(200 - s, 0, False) for s in range(169)]), 0, 0, 31)
+    state.audit = lambda *which: none
+    assert _recall_ahead(state) == [(30, 1.0)]  # nothing is left to be found
+
+
 def test_counts_and_levels_that_make_no_sense_are_refused():
+    for rows in ([(0, 1, True)], [(5, -1, True)], [(0, -1, True)]):
+        with pytest.raises(ValueError, match="from 1 row or more"):
+            Draws.of(rows)
+    with pytest.raises(ValueError, match="list of"):
+        Draws.of([("a", 1, True)])
+    with pytest.raises((TypeError, ValueError), match="Draws"):
+        Audit([], 0, 0, 10)
+    for certified, level in ((certify_recall, "recall"), (certify_answers, "share")):
+        with pytest.raises((TypeError, ValueError), match="Audit"):
+            certified("audit", **{level: 0.5}, certainty=0.9)
+        with pytest.raises((TypeError, ValueError), match=level):
+            certified(Audit(Draws.of([]), 5, 0, 10), **{level: "half"}, certainty=0.9)
+    with pytest.raises(ValueError, match="share"):
+        certify_answers(Audit(Draws.of([]), 5, 0, 10), share=1.0, certainty=0.9)
     draws = Draws.of([])
     for counts in ((-5, 0, 10), (1, -1, 10), (1, 0, -10), (1.5, 0, 10), (2**62, 0, 10)):
         with pytest.raises(ValueError, match=r"found|doubtful|pool|rows"):
