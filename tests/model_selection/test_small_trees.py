@@ -107,8 +107,9 @@ def test_the_blend_follows_a_rule_that_few_labels_show(n_labels):
         assert np.mean(values != truth) < most
 
 
-def test_small_trees_are_for_few_labels_of_classes():
-    for n_labels, joins in ((MANY_LABELS - 1, True), (MANY_LABELS, False)):
+def test_small_trees_are_for_classes_with_any_number_of_labels():
+    """Until 200 labels only, exclusive-or went from 2 to 12 % wrong with one label more."""
+    for n_labels in (10, MANY_LABELS - 1, MANY_LABELS, 5000):
         members, _ = default_members(Case("classification", 9000, n_labels))
-        assert ("small_trees" in members) == joins
+        assert "small_trees" in members
     assert "small_trees" not in default_members(Case("regression", 9000, 50))[0]
