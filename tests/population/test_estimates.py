@@ -579,6 +579,35 @@ class TestLimits:
             y[:n_ones] = 1.0
             assert estimate_regression(y, x, logistic=True).loc["x0", "kind"] == kind
 
+    @pytest.mark.parametrize("what", ["mean", "difference", "slope", "slope on the column"])
+    def test_a_prediction_far_out_promises_nothing(self, what):
+        """A wrong decimal sign; without it the same question has an interval."""
+        rng = np.random.default_rng(9)
+        x = rng.normal(size=300)
+        y = np.where(np.arange(300) < 60, 10.0 + x + 0.3 * rng.normal(size=300), np.nan)
+        by = np.where(np.arange(300) % 2, "a", "b")
+        ask = {
+            "mean": lambda f: estimate_mean(y, f),
+            "difference": lambda f: estimate_difference(y, f, by=by, groups=("a", "b")),
+            "slope": lambda f: estimate_regression(y, np.sin(np.arange(300.0))[:, None], f),
+            "slope on the column": lambda f: estimate_regression(y, None, f, outcome=x),
+        }[what]
+        f = 10.0 + x
+        assert ask(f)["kind"].iloc[-1] == "approximate"
+        f[200] *= 100.0
+        line = ask(f).iloc[-1]
+        assert (line["kind"], line["upper"]) == ("none", np.inf)
+        y[200] = 10.0 + x[200]  # known, on purpose: what was predicted there no longer counts
+        known_too = Sample(np.arange(300) < 60)
+        assert estimate_mean(y, f, sample=known_too)["kind"].iloc[0] == "approximate"
+
+    def test_predictions_somewhat_beyond_the_labelled_ones_are_usual(self):
+        """Log-normal ones, which are good: rows beyond those of the sample are to be expected."""
+        rng = np.random.default_rng(10)
+        f = np.exp(rng.normal(size=1000))
+        y = np.where(np.arange(1000) < 60, f * np.exp(0.3 * rng.normal(size=1000)), np.nan)
+        assert estimate_mean(y, f)["kind"].iloc[0] == "approximate"
+
     def test_one_row_decides_a_slope(self):
         rng = np.random.default_rng(16)
         x = rng.normal(size=200)
@@ -607,7 +636,8 @@ class TestLimits:
 
     def test_three_labels_have_a_degree_left(self):
         """Two less one for the factor is one, and was a rounding less."""
-        y = np.array([1.0, 2.0, 4.0, *np.full(97, np.nan)])
+        y = np.full(100, np.nan)
+        y[[10, 50, 90]] = [1.0, 2.0, 4.0]
         assert estimate_mean(y, np.linspace(0.0, 5.0, 100))["kind"].iloc[0] == "approximate"
 
     @pytest.mark.parametrize("degrees", [0.01, 0.5, 0.99])

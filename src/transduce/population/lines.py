@@ -11,7 +11,12 @@ import numpy.typing as npt
 import pandas as pd
 
 from transduce.core.types import Array, Kind, Mask
-from transduce.population.linear import LinearEstimate, estimate_linear, hinge_rows
+from transduce.population.linear import (
+    LinearEstimate,
+    estimate_linear,
+    hinge_rows,
+    is_decided_by_far,
+)
 from transduce.population.sample import PartlyKnown, check_length
 
 EXACT: Kind = "exact"
@@ -73,6 +78,7 @@ def linear_line(column: PartlyKnown, coefficients: Array, confidence: float) -> 
     # A row that was drawn and got no label may have any value, and no sample tells which.
     n_lost = column.sample.n_lost(coefficients != 0.0)
     doubtful = bool(n_lost) or len(hinge_rows(column, coefficients)) > 0
+    doubtful |= is_decided_by_far(column, coefficients, ours)
     if not ours.is_known and labels_are_equal(column, coefficients != 0.0):
         doubtful = True
     return line_of(ours, alone, confidence, doubtful=doubtful)

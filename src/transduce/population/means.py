@@ -13,7 +13,7 @@ import pandas as pd
 from transduce.core.checks import check_flag, check_share
 from transduce.core.types import Array, Labels, Mask
 from transduce.population.betting import BoundedDraws, order_at_random
-from transduce.population.linear import LinearEstimate, estimate_linear
+from transduce.population.linear import LinearEstimate, estimate_linear, is_decided_by_far
 from transduce.population.lines import (
     APPROXIMATE,
     EXACT,
@@ -199,6 +199,8 @@ def compare_groups(column: PartlyKnown, first: Mask, second: Mask, confidence: f
     doubtful = column.sample.n_lost(first | second) > 0
     if not ours.is_known:
         doubtful |= labels_are_equal(column, first) or labels_are_equal(column, second)
+    coefficients = column.mean_over(first) - column.mean_over(second)
+    doubtful |= is_decided_by_far(column, coefficients, ours)
     return line_of(ours, alone, confidence, doubtful=doubtful)
 
 

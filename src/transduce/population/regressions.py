@@ -12,7 +12,7 @@ import pandas as pd
 from transduce.core.checks import check_flag, check_share
 from transduce.core.types import AnyArray, Array, Labels, Rows
 from transduce.population.equations import Equation, EquationOfColumn
-from transduce.population.linear import LinearEstimate, hinge_rows
+from transduce.population.linear import LinearEstimate, hinge_rows, is_spread_by_far
 from transduce.population.lines import Estimate, line_of, linear_line, make_frame
 from transduce.population.sample import (
     PartlyKnown,
@@ -158,7 +158,9 @@ def equation_lines(
         unknown = LinearEstimate(NOTHING_KNOWN, column.sample.n_labels, np.inf, 0.0)
         return {name: line_of(unknown, unknown, confidence) for name in names}
     # A row that was drawn and got no label may have any value, and no sample tells which.
-    is_lost = column.sample.n_lost(column.unknown) > 0
+    is_doubtful = column.sample.n_lost(column.unknown) > 0
+    # As a predictor the column has the more leverage the farther out a row lies.
+    is_doubtful |= equation.outcome is not None and is_spread_by_far(column)
     lines = {}
     for place, name in enumerate(names):
         hinges = (
@@ -168,7 +170,7 @@ def equation_lines(
             problem.estimate(ours, place),
             problem.estimate(alone, place),
             confidence,
-            doubtful=is_lost or bool(hinges),
+            doubtful=is_doubtful or bool(hinges),
         )
     return lines
 

@@ -393,6 +393,17 @@ class TestLimits:
         assert f"such as row {np.argmax(predicted) + 1}," in lines.loc["few", "note"]
         assert "far out" not in lines.loc["many", "note"]
 
+    def test_a_prediction_far_out_is_named(self):
+        """Predictions that somebody gave, one of them with a wrong decimal sign."""
+        frame, price, _ = make_table(n=120, n_labels=40)
+        row = int(np.flatnonzero(frame["price"].isna())[3])
+        given = price + np.sin(np.arange(120))
+        given[row] *= 1000.0
+        table = frame[["price"]].assign(given=given)
+        line = fill(table, "price", method="ridge", predictions="given").estimate("mean").iloc[0]
+        assert line["kind"] == "none"
+        assert f"check row {row + 1}, or label it" in line["note"]
+
     def test_an_end_that_is_missing_is_told(self):
         line = prices()[0].estimate("quantile 0.999").iloc[0]
         assert (line["kind"], line["upper"]) == ("approximate", np.inf)

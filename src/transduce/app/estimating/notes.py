@@ -16,7 +16,7 @@ from transduce.app.estimating.predicted import PredictedColumn
 from transduce.app.estimating.questions import Question
 from transduce.core.types import AnyArray, Mask
 from transduce.core.words import counted
-from transduce.population.linear import adjust_predictions
+from transduce.population.linear import adjust_predictions, far_predictions
 from transduce.population.regressions import hinges_of_regression
 from transduce.population.sample import PartlyKnown
 from transduce.population.skewness import skewness_of, skewness_of_all
@@ -157,6 +157,22 @@ def _note(
     return ""
 
 
+def name_rows(column: PredictedColumn, rows: AnyArray) -> str:
+    """Return the names of the first of some rows, and whether there are others."""
+    named = ", ".join(str(column.names[row]) for row in rows[:MOST_NAMED])
+    if len(rows) > MOST_NAMED:
+        named += " and others"
+    return named
+
+
+def find_far(column: PredictedColumn, rows: Mask) -> AnyArray:
+    """Return the unlabelled ones of some rows whose predicted numbers lie far out."""
+    if not column.is_numeric or column.predictions is None or column.sample is None:
+        return np.zeros(0, dtype=int)
+    partly = PartlyKnown(column.numbers, column.predictions, column.sample)
+    return far_predictions(partly, rows & column.asked)
+
+
 def _why_nothing(
     line: pd.Series, column: PredictedColumn, rows: Mask, hinges: AnyArray | None, level: float
 ) -> str:
@@ -164,15 +180,21 @@ def _why_nothing(
     if column.doubt:
         return column.doubt
     if hinges is not None and len(hinges):
-        named = ", ".join(str(column.names[row]) for row in hinges[:MOST_NAMED])
-        more = "" if len(hinges) <= MOST_NAMED else " and others"
         return (
             f"{counted(len(hinges), 'unlabelled row decides', 'unlabelled rows decide')} this "
-            f"answer, and a sample without them cannot know it: label {named}{more}, then ask "
-            "again."
+            "answer, and a sample without them cannot know it: label "
+            f"{name_rows(column, hinges)}, then ask again."
         )
     sample = column.sample
     assert sample is not None
+    far = find_far(column, rows)
+    if len(far):
+        them = "it" if len(far) == 1 else "them"
+        return (
+            f"{counted(len(far), 'prediction is', 'predictions are')} far beyond those of all "
+            "labelled rows, and would decide this answer: check "
+            f"{name_rows(column, far)}, or label {them}, then ask again."
+        )
     n_lost = sample.n_lost(rows)
     if n_lost:
         return (
