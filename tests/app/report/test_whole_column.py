@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.app.estimating.test_estimate import make_table
-from transduce import fill
+from transduce import fill, show_progress
 from transduce.app.report import render_html, render_json
 from transduce.app.report.whole_column import summarize_whole, tables_by_column
 from transduce.conformal import Chance, Drawn
@@ -54,7 +54,10 @@ def test_where_nothing_can_be_said_the_section_says_why():
     frame["day"] = np.arange(len(frame))
     kept = frame[["size", "day", "price"]]
     result = fill(kept, "price", method="ridge", labels=Chance(order="day"))
-    summary = result.summary()
+    shares = []
+    with show_progress(lambda name, share: shares.append(share)):
+        summary = result.summary()
+    assert not np.isnan(shares).any()  # no stage looks broken off
     assert "stop along an order" in summary["whole"]["why"]
     assert "stop along an order" in render_html(summary)
 

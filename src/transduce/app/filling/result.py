@@ -635,7 +635,13 @@ class FillResult(Generic[Frame]):
         What `estimate` rests on.
         """
         with stage("estimates"):
-            return self.seen.predict_column(self)
+            try:
+                return self.seen.predict_column(self)
+            except (
+                ValueError
+            ) as error:  # the stage ends, and is not broken off: nothing can be asked
+                refusal = error
+        raise refusal
 
     def estimate(self, what: str | list[str] = "mean", **question: Any) -> pd.DataFrame:
         """Estimate a number of the whole column, such as a mean, with a valid interval.
