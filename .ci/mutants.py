@@ -99,6 +99,7 @@ MODULES = {
         )
     },
     "population.urns": [
+        "tests/conformal/test_exact_counts.py",
         "tests/conformal/test_miscoverage.py",
         "tests/conformal/test_wrong_answers.py",
         "tests/population/test_audit.py",

@@ -21,6 +21,13 @@ from transduce.conformal.miscoverage import (
 )
 from transduce.conformal.scores import WeightedRanks, label_sets
 from transduce.core.ranks import calibration_rank, fewest_calibration
+from transduce.population.urns import (
+    Urn,
+    cells_up_to,
+    drawn_at_most,
+    exponential_quantile,
+    two_urns_bound,
+)
 
 counts = st.integers(0, 6)
 shares = st.sampled_from([0.3, 0.5, 0.75, 0.8, 0.9, 0.95, 0.99])
@@ -287,9 +294,34 @@ def test_counts_that_make_no_sense_are_refused():
         ClassMiscoverage(n_labelled=(3, -1), **of_two)
     with pytest.raises(ValueError, match="n_calibration"):
         confidence_for(0.9, 0.9, n_unlabelled=10, n_calibration=-1)
+    with pytest.raises(ValueError, match="n_unlabelled"):
+        confidence_for(0.9, 0.9, n_unlabelled=-1, n_calibration=10)
+    with pytest.raises(ValueError, match="n_calibration"):
+        simultaneous_bounds(0.9, n_unlabelled=10, n_calibration=-1)
+    with pytest.raises(ValueError, match="for every class"):
+        ClassMiscoverage(n_unlabelled=4, n_labelled=(), n_calibration=(), ranks=())
+    with pytest.raises((TypeError, ValueError), match="certainty must"):
+        law.share_inside("sure")
 
 
 def test_one_row_is_inside_or_not():
     assert Miscoverage(1, 9, 9).share_inside(0.5) == (1.0, 1.0)
     assert Miscoverage(1, 9, 5).share_inside(0.9) == (0.0, 1.0)
     assert Miscoverage(1, 1, 1).share_inside(0.99) == (0.0, 1.0)
+
+
+def test_urns_of_any_order_have_one_bound():
+    """A bound on two urns together does not depend on which of them comes first."""
+    one, other = Urn(1, 12, 40), Urn(3, 9, 15)
+    for certainty in (0.5, 0.9, 0.99):
+        bound = two_urns_bound(one, other, certainty)
+        assert bound == two_urns_bound(other, one, certainty)
+        assert bound >= max(one.bound(certainty), other.bound(certainty))
+
+
+def test_pieces_of_the_bound_on_two_urns():
+    assert exponential_quantile(1.0, 1e-6, 0.5) == pytest.approx(np.log(2.0), rel=1e-5)
+    first, last = cells_up_to(5)
+    assert first.tolist() == last.tolist() == [0, 1, 2, 3, 4, 5]
+    np.testing.assert_allclose(drawn_at_most(0, np.array([0, 1]), 1, 3), [1.0, 0.75])
+    np.testing.assert_allclose(drawn_at_most(-1, np.array([0, 1]), 1, 3), 0.0)

@@ -17,6 +17,7 @@ from transduce.app.labelling.certificates import (
     Intervals,
     RecallCertificate,
     WrongCertificate,
+    _certify_share,
     _recall_ahead,
     _wrong_ahead,
     after_more_draws,
@@ -25,6 +26,7 @@ from transduce.app.labelling.certificates import (
     certify_answers,
     certify_recall,
     certify_share,
+    class_shares,
     draws_needed,
     first_rejection,
     intervals,
@@ -415,16 +417,48 @@ def test_draws_that_are_still_to_come_bring_hits_as_often_as_those_before():
 
 def test_the_share_of_a_class_is_bounded_from_both_sides():
     """Half of the doubt a side; the rows in doubt may be of the class or not."""
-    wanted = Audit(Draws.of([(100 - s, 0, False) for s in range(60)]), found=0, doubtful=1, pool=40)
-    of_others = Draws.of([(100 - s, s, True) for s in range(60)])
-    others = Audit(of_others, found=60, doubtful=1, pool=40)
+    none_drawn = Draws.of([(1000 - s, 0, False) for s in range(60)])
+    wanted = Audit(none_drawn, found=0, doubtful=1, pool=940)
+    of_others = Draws.of([(1000 - s, s, True) for s in range(60)])
+    others = Audit(of_others, found=60, doubtful=1, pool=940)
     share = certify_share(wanted, others, certainty=0.9)
-    assert share.n_rows == 101
-    assert share.most == total_at_most(wanted, 0.05)
-    assert share.fewest == 101 - total_at_most(others, 0.05) == 0
+    assert share.n_rows == 1001
+    assert share.most == total_at_most(wanted, 0.05) < total_at_most(wanted, 0.03)
+    assert share.fewest == 1001 - total_at_most(others, 0.05) == 0
     turned = certify_share(others, wanted, certainty=0.9)
-    assert (turned.fewest, turned.most) == (101 - share.most, 101)
+    assert (turned.fewest, turned.most) == (1001 - share.most, 1001)
     assert turned.fewest > 60  # more than were found
+
+
+def test_shares_of_classes_begin_with_those_that_have_most_labels():
+    labels = {0: "a", 1: "b", 2: "b", 3: "c", 4: "b", 5: "c"}
+
+    def audit(is_hit):
+        hits = [is_hit(row, label) for row, label in labels.items()]
+        known = np.cumsum([0, *hits])
+        draws = [(50 - row, int(known[row]), bool(hit)) for row, hit in enumerate(hits)]
+        return Audit(Draws.of(draws), found=sum(hits), doubtful=0, pool=44)
+
+    state = SimpleNamespace(
+        numbers=False,
+        labelled=labels,
+        classes=["a", "b", "c"],
+        certainty=0.9,
+        audit=audit,
+        is_wanted=lambda row, label: label == "b",
+    )
+    shares = class_shares(state)
+    assert [label for label, _ in shares] == ["b", "c", "a"]
+    of_b = certify_share(
+        audit(lambda row, label: label == "b"),
+        audit(lambda row, label: label != "b"),
+        certainty=0.9,
+    )
+    assert shares[0][1] == of_b == _certify_share(state)
+    assert class_shares(SimpleNamespace(numbers=True)) == []
+    nothing = Audit(Draws.of([]), found=0, doubtful=0, pool=44)
+    state.audit = lambda is_hit: nothing
+    assert _certify_share(state) is None
 
 
 def test_what_more_draws_would_make_certain():
