@@ -504,7 +504,11 @@ def _with_out_of_fold(fitted: BlendFit, hidden: OutOfFold) -> BlendFit:
         size = ErrorSize.fit(*signals, errors, hidden.shares())
         frame = pd.DataFrame(by_row, index=index, columns=names)
         return replace(fitted, out_of_fold=frame, error_size=size)
-    columns = pd.MultiIndex.from_product([names, problem.classes], names=["member", "class"])
+    places_of_columns = np.indices((len(names), len(problem.classes))).reshape(2, -1)
+    # Not from their product: pandas 2 takes texts that differ by a NUL for one.
+    columns = pd.MultiIndex(
+        levels=[names, problem.classes], codes=places_of_columns, names=["member", "class"]
+    )
     wide = np.moveaxis(by_row, -1, 1).reshape(len(rows), -1)
     return replace(fitted, out_of_fold=pd.DataFrame(wide, index=index, columns=columns))
 
