@@ -201,19 +201,6 @@ def test_the_machine_that_speaks_is_chosen_by_the_completed_sample():
     assert spoke == {True, False}
 
 
-def test_a_mean_error_of_predictions_is_of_no_matter():
-    """Labels minus predictions that happen to be positive all have no logarithm for that."""
-    rng = np.random.default_rng(3)
-    X = rng.normal(size=(34, 2))
-    predictions = 20.0 + 3.0 * rng.normal(size=34)
-    labels = predictions + np.exp(X[:, 0] + 0.2 * rng.normal(size=34))
-    labels[30:] = np.nan
-    machine = RidgeConfidenceMachine(scale="auto")
-    low = CorrectedMachine.fit(machine, X, labels, predictions).corrected.answer_
-    high = CorrectedMachine.fit(machine, X, labels, predictions + 3.0).corrected.answer_
-    np.testing.assert_allclose(high.regions.hull(), low.regions.hull() - 3.0)
-
-
 # ----------------------------------------------------------------------------------------- classes
 
 

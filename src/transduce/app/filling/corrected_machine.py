@@ -75,10 +75,7 @@ class CorrectedMachine:
     ) -> CorrectedMachine:
         """Fit a machine to rows (n, d) twice; labels (n,) are missing where NaN."""
         plain = clone(machine).fit(X, labels)
-        # Errors that happen to be positive all have no logarithm for that: it is a matter of the
-        # predictions' mean error, which is corrected.
-        of_errors = clone(machine).set_params(scale="identity")
-        corrected = of_errors.fit(X, labels - predictions)
+        corrected = clone(machine).fit(X, labels - predictions)
         unlabelled = plain.answer_.rows
         known = ~np.isnan(labels)
         if are_near(predictions[known], labels[known]):
