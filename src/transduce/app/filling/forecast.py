@@ -183,10 +183,7 @@ def _forecast_machine(problem: Problem, options: Options, design: BoundDesign) -
 
 def machine_guarantee(problem: Problem, options: Options, design: BoundDesign) -> Guarantee:
     """Return what the confidence machine guarantees of these labels if nothing goes wrong."""
-    from transduce.methods.confidence_machine.confidence_machines import (
-        promise_intervals,
-        promise_sets,
-    )
+    from transduce.methods.confidence_machine.promises import promise_intervals, promise_sets
 
     level = options.level
     if problem.classes is None:

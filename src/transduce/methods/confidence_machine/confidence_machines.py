@@ -6,8 +6,8 @@ Nouretdinov, Melluish and Vovk (2001).
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, Self, get_args, overload
 
 import numpy as np
@@ -16,227 +16,49 @@ from sklearn.utils.validation import check_is_fitted
 
 from transduce.core import arrays, checks, validation
 from transduce.core.answer import Answer, LevelAnswer, Regions
-from transduce.core.assumptions import CHANCE, NOT_FOR_LATER
 from transduce.core.checks import check_random_state
 from transduce.core.guarantee import Guarantee, TooFewLabelsWarning
 from transduce.core.ranks import nonconformity_rank, p_values
 from transduce.core.row_order import number_rows, number_rows_of_kernel
 from transduce.core.sample import PartlyLabelled
 from transduce.core.scaling import Scaling
-from transduce.core.types import AnyArray, Array, Labels, Mask, Rows, Seed, Within
+from transduce.core.types import AnyArray, Array, Labels, Mask, Rows, Seed
 from transduce.core.validation import ClassTransducer, NumberTransducer
 from transduce.core.words import quoted
-from transduce.device.kernels import KernelLike, check_kernel
+from transduce.device.kernels import KernelLike
 from transduce.methods.confidence_machine import tuned_machine
 from transduce.methods.confidence_machine.class_probabilities import ClassProbabilities
 from transduce.methods.confidence_machine.far_labels import GuardedMachine
 from transduce.methods.confidence_machine.label_scales import (
-    SCALES,
     ScaledMachine,
 )
 from transduce.methods.confidence_machine.local_spread import Neighborhood
 from transduce.methods.confidence_machine.machine import Machine, find_regions
+from transduce.methods.confidence_machine.machine_options import (
+    MachineOptions,
+    Residual,
+    Scale,
+    read_options,
+)
 from transduce.methods.confidence_machine.own_scores import Nonconformity, ScoredMachine
-from transduce.methods.confidence_machine.residual_lines import POWER
+from transduce.methods.confidence_machine.promises import (
+    TUNED,
+    AnyMachine,
+    count_single_labels,
+    explain,
+    promise_intervals,
+    promise_sets,
+)
 from transduce.methods.confidence_machine.setting_grid import (
     Setting,
     SettingGrid,
     build_kernel,
-    check_settings,
     default_settings,
 )
 from transduce.methods.confidence_machine.tuned_machine import RowAnswers, TunedMachine
 
-AnyMachine = Machine | TunedMachine | ScaledMachine | GuardedMachine | ScoredMachine
-TUNED = (TunedMachine, ScaledMachine, GuardedMachine)
-Residual = Literal["auto", "plain", "studentized", "deleted"]
-Scale = Literal["identity", "sqrt", "log", "auto"]
 Side = Literal["two", "lower", "upper"]
-SPREADS = ("constant", "local")
 BETWEEN_TIES = 1e-9  # in the logarithm of p-values, which differ by far more where they differ
-CHOSEN_BY_CANDIDATE = (
-    "For every candidate label the setting was chosen by the leave-one-out error of the sample "
-    "completed with it, which treats all rows alike."
-)
-
-# ----------------------------------------------------------------------------- reading the settings
-
-
-class MachineOptions(NamedTuple):
-    """The settings of an estimator, checked."""
-
-    setting: Setting  # kernel, width and ridge of the estimator itself
-    candidates: str | tuple[Setting, ...] | None  # what to choose from instead
-    fit_intercept: bool
-    power: float  # as in `POWER`
-    max_bytes: float
-    is_local: bool  # whether residuals are divided by their local spread
-    scale: str  # of the labels
-    draws_in: bool  # whether far labels are drawn in
-    function: Nonconformity | None  # the user's own scores
-    resolution: float | None  # to which numbers are rounded for it
-
-
-def read_options(params: Mapping[str, Any]) -> MachineOptions:
-    """Return the settings of an estimator, or raise a ValueError."""
-    check_kernel(params["kernel"])
-    setting = Setting(**{item.name: params[item.name] for item in fields(Setting)})
-    setting.check()
-    checks.check_positive("max_memory_mb", params["max_memory_mb"])
-    function = _read_function(params["residual"])
-    if function is None:
-        checks.check_choice("residual", params["residual"], ("auto", *POWER))
-    resolution = _read_resolution(params.get("resolution", "auto"))
-    checks.read_levels("confidence", params["confidence"])
-    for name in ("standardize", "fit_intercept", "label_conditional", "draw_in_far"):
-        checks.check_flag(name, params.get(name, False))
-    spread = params.get("spread", "constant")
-    checks.check_choice("spread", spread, SPREADS)
-    scale = params.get("scale", "identity")
-    checks.check_choice("scale", scale, ("auto", *SCALES))
-    candidates = _read_candidates(params["settings"], setting)
-    draws_in = bool(params.get("draw_in_far", False))
-    needs_tuned = spread == "local" or scale != "identity" or draws_in
-    if function is not None:
-        _refuse_beside_function(setting, tuned=needs_tuned or candidates is not None)
-    if candidates is None and needs_tuned:
-        candidates = _only_candidate(setting)
-    power = 0.0
-    if function is None:
-        power = POWER[_residual(params["residual"], spread, tuned=candidates is not None)]
-    return MachineOptions(
-        setting=setting,
-        candidates=candidates,
-        fit_intercept=bool(params["fit_intercept"]),
-        power=power,
-        max_bytes=float(params["max_memory_mb"]) * 2**20,
-        is_local=spread == "local",
-        scale=scale,
-        draws_in=draws_in,
-        function=function,
-        resolution=resolution,
-    )
-
-
-def _read_function(residual: object) -> Nonconformity | None:
-    """Return the user's own scores, or None."""
-    if callable(residual):
-        return residual
-    return None
-
-
-def _read_resolution(resolution: object) -> float | None:
-    """Return the unit to which labels are rounded, None if the completed sample sets it."""
-    if isinstance(resolution, str) and resolution == "auto":
-        return None
-    return checks.check_positive("resolution (a number, or 'auto')", resolution, least=1e-100)
-
-
-def _refuse_beside_function(setting: Setting, *, tuned: bool) -> None:
-    """Raise a ValueError if something is set that only ridge regression has."""
-    _refuse_own_values(setting, "With a function as residual")
-    if tuned:
-        raise ValueError(
-            "With a function as residual, settings, spread, scale and draw_in_far have no meaning: "
-            "leave them out."
-        )
-
-
-def _refuse_own_values(setting: Setting, beside: str, instead: str = "") -> None:
-    """Raise a ValueError if a setting of the estimator's own is not the default."""
-    for item in fields(Setting):
-        value = getattr(setting, item.name)
-        if value != item.default:
-            raise ValueError(
-                f"{beside}, {item.name}={value!r} has no meaning: leave it out{instead}."
-            )
-
-
-def _residual(residual: str, spread: str, *, tuned: bool) -> str:
-    """Return which residuals are compared, with "auto" decided."""
-    if residual != "auto":
-        return residual
-    if spread == "local":
-        # On ten mixed tables with 30 labels regions were 4 % narrower than with studentized ones,
-        # with 100 labels as wide.
-        return "deleted"
-    if tuned:
-        return "studentized"
-    return "plain"
-
-
-def _only_candidate(setting: Setting) -> tuple[Setting, ...]:
-    """Return the estimator's own setting as the only one to choose, if the features make it."""
-    if setting.kernel == "precomputed":
-        raise ValueError(
-            "A local spread, a scale that is not 'identity' and draw_in_far need the features of "
-            "rows: leave them out with kernel='precomputed'."
-        )
-    return (setting,)
-
-
-def _read_candidates(candidates: Any, setting: Setting) -> str | tuple[Setting, ...] | None:
-    """Return "leave-one-out" or the settings to choose from, if the estimator's are defaults."""
-    if candidates is None:
-        return None
-    if setting.kernel == "precomputed":
-        raise ValueError(
-            "settings are chosen among kernels of the features: with kernel='precomputed' leave "
-            "settings=None, and set ridge."
-        )
-    _refuse_own_values(setting, "With settings given", ", or name it in each Setting")
-    if isinstance(candidates, str) and candidates == "leave-one-out":
-        return candidates
-    return check_settings(candidates)
-
-
-# ------------------------------------------------------------------------------- what is guaranteed
-
-
-def promise_intervals(confidence: float) -> Guarantee:
-    """Return what a machine guarantees of numbers, whatever they are."""
-    return Guarantee("exact", "region", confidence, assumptions=(CHANCE,))
-
-
-def promise_sets(confidence: float, codes: AnyArray, *, by_class: bool) -> Guarantee:
-    """Return what a machine guarantees of classes, given the codes (l,) of the labels."""
-    within: Within = "class" if by_class else ""
-    guarantee = Guarantee("exact", "set", confidence, within, assumptions=(CHANCE,))
-    n_single = _count_single_labels(codes)
-    rank = nonconformity_rank(confidence, len(codes))
-    return replace(guarantee, any_class=0 < rank <= n_single)
-
-
-def _count_single_labels(codes: AnyArray) -> int:
-    """Return how many classes are shown by one label only."""
-    return int(np.sum(np.bincount(codes) == 1))
-
-
-def explain(
-    machine: AnyMachine,
-    sample: PartlyLabelled,
-    exact: Guarantee,
-    estimated: list[str],
-) -> Guarantee:
-    """Return what is guaranteed at the unlabelled rows; with none, for rows given later."""
-    guarantee = replace(exact, n_labelled=machine.n_labelled)
-    if machine.jitter > 0.0:
-        reason = "The ridge had to be raised for numerical reasons."
-        return replace(guarantee, kind="approximate", reasons=(reason,))
-    tuned = isinstance(machine, TUNED) and len(machine.grid) > 1
-    details = (CHOSEN_BY_CANDIDATE,) if tuned else ()
-    if not estimated:
-        no_estimate = "No setting was estimated from the data."
-        if tuned:
-            no_estimate = "The features set nothing."
-        return replace(guarantee, details=(*details, no_estimate))
-    listed = " and ".join(estimated)
-    if sample.labelled.all():
-        reason = f"The features set {listed}, and rows given only to predict had no part in that."
-        return replace(guarantee, kind="approximate", details=details, reasons=(reason,))
-    detail = f"The features of all rows, labelled and unlabelled alike, set {listed}; no label did."
-    return replace(guarantee, details=(*details, detail), reasons=(NOT_FOR_LATER,))
-
 
 # ----------------------------------------------------------------------- what both estimators share
 
@@ -929,7 +751,7 @@ class RidgeConfidenceClassifier(MachineEstimator, ClassTransducer):
         self._codes = codes
         self._probabilities = self._prepare_probabilities(sample)
         self._conditional = bool(self.label_conditional)
-        self.p_unseen_ = float(p_values(0, _count_single_labels(codes), len(codes)))
+        self.p_unseen_ = float(p_values(0, count_single_labels(codes), len(codes)))
         promise = promise_sets(self._level(None), codes, by_class=self._conditional)
         self.guarantee_ = explain(self._machine, sample, promise, estimated)
         self.answer_ = self._answer(sample, unlabelled)
@@ -978,7 +800,7 @@ class RidgeConfidenceClassifier(MachineEstimator, ClassTransducer):
     def _unseen_at(self, confidence: float, zeros: Array) -> Mask:
         """Return whether a class that no label shows is possible at rows (m,): at all or none."""
         rank = nonconformity_rank(confidence, len(self._codes))
-        return zeros + (1.0 + _count_single_labels(self._codes) - rank) > 0.5
+        return zeros + (1.0 + count_single_labels(self._codes) - rank) > 0.5
 
     def guarantee_at(self, confidence: float) -> Guarantee:
         """Return what is guaranteed of the sets at another level.
