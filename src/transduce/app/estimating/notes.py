@@ -187,14 +187,6 @@ def _why_nothing(
         )
     sample = column.sample
     assert sample is not None
-    far = find_far(column, rows)
-    if len(far):
-        them = "it" if len(far) == 1 else "them"
-        return (
-            f"{counted(len(far), 'prediction is', 'predictions are')} far beyond those of all "
-            "labelled rows, and would decide this answer: check "
-            f"{name_rows(column, far)}, or label {them}, then ask again."
-        )
     n_lost = sample.n_lost(rows)
     if n_lost:
         return (
@@ -209,4 +201,12 @@ def _why_nothing(
         )
     if line["n_labels"] < 2:
         return f"{counted(int(line['n_labels']), 'label')} here: label at least two of these rows."
+    far = find_far(column, rows)
+    if len(far):
+        them = "it" if len(far) == 1 else "them"
+        return (
+            f"{counted(len(far), 'prediction is', 'predictions are')} far beyond those of all "
+            "labelled rows, and would decide this answer: check "
+            f"{name_rows(column, far)}, or label {them}, then ask again."
+        )
     return "The labels are too few, or too alike, for this question: label more rows."
