@@ -320,7 +320,7 @@ class TransductiveGPRegressor(ProcessEstimator, NumberTransducer):
     epsilon : float or None, default=None
         In place of the slack, how far the moments may be from those of the labels: the distance of
         (mean, -1/2 mean square), of labels scaled to mean 0 and variance 1 (the paper's equation
-        5). Within it nothing is matched.
+        5). Within it nothing is matched; nor is it anywhere where ``matching="cv"`` chooses 0.
     prior : tuple of two floats, default=(1.0, 0.5)
         ``a`` and ``b`` of the prior ``-log p(x) = -a log x + b x`` of each relevance and of the
         noise, in units of scaled features and labels. ``(0, 0)`` is maximum likelihood.
