@@ -14,6 +14,7 @@ from tests import brute
 from transduce.conformal import Miscoverage
 from transduce.conformal.designs import calibration_number, labels_needed
 from transduce.conformal.miscoverage import (
+    CategoryMiscoverage,
     ClassMiscoverage,
     confidence_for,
     draw_urn,
@@ -27,6 +28,7 @@ from transduce.population.urns import (
     drawn_at_most,
     exponential_quantile,
     two_urns_bound,
+    urn_bound,
 )
 
 counts = st.integers(0, 6)
@@ -325,3 +327,12 @@ def test_pieces_of_the_bound_on_two_urns():
     assert first.tolist() == last.tolist() == [0, 1, 2, 3, 4, 5]
     np.testing.assert_allclose(drawn_at_most(0, np.array([0, 1]), 1, 3), [1.0, 0.75])
     np.testing.assert_allclose(drawn_at_most(-1, np.array([0, 1]), 1, 3), 0.0)
+
+
+def test_a_bound_on_many_rows_of_two_classes_spends_four_fifths_of_the_doubt_on_what_is_outside():
+    n_rows = 20_000
+    law = ClassMiscoverage(n_rows, n_labelled=(60, 39), n_calibration=(19, 19), ranks=(18, 18))
+    sizes = [urn_bound(n, 99, n_rows, 1.0 - 0.2 * 0.1 / 2) for n in (60, 39)]
+    parts = tuple(Miscoverage(size, 19, 18) for size in sizes)
+    assert law.quantile(0.9) == min(CategoryMiscoverage(parts).quantile(1.0 - 0.8 * 0.1), n_rows)
+    assert law.quantile(0.9) < CategoryMiscoverage(parts).quantile(0.95)
