@@ -9,6 +9,7 @@ import pytest
 from tests import brute
 from transduce import ConformalTransducer, fill
 from transduce.app.cli.terminal import how_good
+from transduce.app.report.missed_classes import most_missed_class
 from transduce.app.report.quality import number_quality, share_alone
 from transduce.app.report.rows import describe_classes, least_certain_first
 from transduce.conformal import ByClass, Chance, Drawn
@@ -198,6 +199,30 @@ def test_a_class_in_hardly_any_set_is_named(n_labels):
     by_class = fill(imbalanced(1, n_labels=n_labels), "y", method="ridge", label_conditional=True)
     assert not [note for note in by_class.notes if note.startswith("'Yes' is")]
     assert "is the true class" not in by_class.summary()["cards"][1]["small"]
+
+
+def test_a_class_in_no_set_is_named_though_one_label_shows_it():
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame(rng.normal(size=(600, 3)), columns=["a", "b", "c"])
+    is_ill = frame["a"] + 0.6 * rng.normal(size=600) > 1.9
+    names = pd.Series(np.where(is_ill, "ill", "well"))
+    result = fill(frame.assign(y=names.where(np.arange(600) < 60, None)), "y")
+    line = result.class_coverage.loc["ill"]
+    assert (line["labels"], line["in_sets"]) == (1, 0)
+    hint = next(note for note in result.notes if note.startswith("'ill' is"))
+    assert "label_conditional=True makes the guarantee hold within every class" in hint
+    assert "0 of 0" not in hint
+    assert result.summary()["cards"][1]["tone"] == "fair"
+
+
+def test_a_class_of_one_label_in_some_sets_is_no_reason_for_a_hint():
+    coverage = pd.DataFrame(
+        {"labels": [59, 1], "in_sets": [500, 3], "judged": [29, 0], "covered": [28, 0]},
+        index=["well", "ill"],
+    )
+    assert most_missed_class(coverage, 540, 0.9) is None
+    assert most_missed_class(coverage.assign(in_sets=[540, 0]), 540, 0.9) == "ill"
+    assert most_missed_class(coverage.assign(in_sets=[200, 0]), 200, 0.9) is None  # 3 rows of it
 
 
 @pytest.mark.parametrize("how", [None, ByClass({"a": 0.7, "b": 0.2, "c": 0.1})], ids=str)

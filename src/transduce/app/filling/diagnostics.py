@@ -367,11 +367,16 @@ def _about_missed(name: object, coverage: pd.DataFrame, n_rows: int) -> str:
     """Return how rarely sets hold a class where it is the true one."""
     line = coverage.loc[name]
     of_labels = rough_share(line["labels"], coverage["labels"].sum())
-    covered = rough_share(line["covered"], line["judged"])
-    return (
+    in_sets = (
         f"{str(name)!r} is {of_labels} of the labels and in "
         f"the sets of {line['in_sets']:,} of {counted(n_rows, 'row')}. The guarantee is "
-        f"over all rows; of the rows that are {str(name)!r} an estimated "
+        "over all rows"
+    )
+    if not line["judged"]:
+        return f"{in_sets}, and may hold for hardly any that is {str(name)!r}."
+    covered = rough_share(line["covered"], line["judged"])
+    return (
+        f"{in_sets}; of the rows that are {str(name)!r} an estimated "
         f"{covered} are in their sets ({line['covered']:,} of "
         f"{counted(int(line['judged']), 'label')} that were hidden)."
     )

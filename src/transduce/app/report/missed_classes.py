@@ -8,7 +8,8 @@ from typing import Any
 import pandas as pd
 from scipy.stats import binom
 
-FEWEST_SEEN = 3  # labels of a class below which nothing is said of in how many sets it is
+# Labels of a class below which nothing is said of in how many sets it is, if it is in any.
+FEWEST_SEEN = 3
 FEWEST_MISSED = 5  # rows or hidden labels below which nothing is said of how often they are covered
 
 
@@ -40,7 +41,9 @@ def _is_missed(
     # Sets hold a class at no fewer rows than those of it that are covered: its share of the rows
     # times its coverage.
     share = line["labels"] / n_labels
-    enough = line["labels"] >= FEWEST_SEEN and share * n_rows >= FEWEST_MISSED
+    # One label says little of how many rows are of its class; that they are none would be odd.
+    seen = line["labels"] >= FEWEST_SEEN or line["in_sets"] == 0
+    enough = seen and share * n_rows >= FEWEST_MISSED
     in_hardly_any = enough and line["in_sets"] < 0.5 * share * n_rows
     judged = line["judged"]
     # So few covered, or fewer, have a probability of 5 % at most if the class is covered at the
