@@ -115,7 +115,7 @@ TEXTS = {
     ),
     "names on each page.csv": (
         text_of([*TABLE[:11], NAMES, *TABLE[11:21], NAMES, *TABLE[21:]]),
-        "repeated the names",
+        "rows repeat the names",
     ),
     "blank rows.csv": (text_of([*TABLE[:5], [None] * 4, *TABLE[5:], [None] * 4]), "blank row"),
     "blanks around names.csv": (
@@ -254,6 +254,24 @@ def test_names_of_rows_by_r(tmp_path):
     frame = files.read(tmp_path / "t.txt").frame
     assert frame.columns[0] == "column 1"
     check_table(frame[NAMES])
+
+
+def test_a_last_row_that_sums_up_roughly_is_noted(tmp_path):
+    total = [None, round(SUM_AGE), round(SUM_HB), None]
+    (tmp_path / "a.csv").write_text(text_of([*TABLE, total]))
+    assert any(
+        "Row 32, the last, sums up the others" in note
+        for note in files.read(tmp_path / "a.csv").notes
+    )
+
+
+def test_the_empty_cell_of_databases(tmp_path):
+    rows = [
+        [row[0], row[1], r"\N" if place % 3 == 0 else row[2], row[3]]
+        for place, row in enumerate(ROWS)
+    ]
+    (tmp_path / "a.tsv").write_text(text_of([NAMES, *rows], "\t"))
+    assert files.read(tmp_path / "a.tsv").frame["hb"].isna().sum() == 10
 
 
 def test_objects_over_several_lines(tmp_path):

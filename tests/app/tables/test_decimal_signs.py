@@ -11,7 +11,12 @@ from hypothesis import strategies as st
 from transduce.app.filling.options import Options
 from transduce.app.filling.sources import FrameSource
 from transduce.app.tables import files
-from transduce.app.tables.decimal_signs import sign_of_column, sign_of_frame, sign_of_table
+from transduce.app.tables.decimal_signs import (
+    number_in_doubt,
+    sign_of_column,
+    sign_of_frame,
+    sign_of_table,
+)
 from transduce.app.tables.delimited import read_delimited
 from transduce.app.tables.layout import LayoutRequest
 
@@ -123,3 +128,8 @@ class TestNumbersThatMayBeReadInTwoWays:
         assert files.read(tmp_path / "t.xlsx").in_two_ways == ("x", "4,729")
         said = LayoutRequest(decimal="comma")
         assert files.read(tmp_path / "t.xlsx", layout=said).prefer == "comma"
+
+
+def test_a_number_with_one_reading_is_in_no_doubt():
+    assert number_in_doubt([["9,5", "8.25", "7,125"]]) == (0, "7,125")
+    assert number_in_doubt([["9,5", "8.25", "7,1"]]) is None

@@ -69,6 +69,12 @@ SHEETS = {
     "a total after a blank row": ([NAMES, *DATA, E, ["Total", None, 14.3, 695]], NAMES),
     "a total and a footnote": ([NAMES, *DATA, ["Sum", None, 14.3, 695], title("checked")], NAMES),
     "blank rows between": ([NAMES, *DATA[:2], E, *DATA[2:4], E, E, DATA[4]], NAMES),
+    "names and pages again": ([NAMES, *DATA[:2], title("Page 2"), NAMES, *DATA[2:]], NAMES),
+    "signs of a mean": (
+        [NAMES, *DATA, ["Ø", None, 3.58, 139.0], ["± SD", None, 0.78, 1.6]],
+        NAMES,
+    ),
+    "who printed it": ([NAMES, *DATA, [None, None, "printed by X", "page 1"]], NAMES),
     "everything at once": (
         [
             title("Lipids, ward 3"),
@@ -130,7 +136,10 @@ def test_the_same_table_is_read_however_it_is_kept(tmp_path, name, kind):
 @pytest.mark.parametrize("kind", ["xlsx", "comma", "stated"])
 @pytest.mark.parametrize(
     "name",
-    ["everything at once", "an empty first column", "a mean", "units and dashes in brackets"],
+    [
+        *("everything at once", "an empty first column", "a mean"),
+        *("units and dashes in brackets", "names and pages again"),
+    ],
 )
 def test_new_columns_join_and_all_else_stays(tmp_path, name, kind):
     rows, names = SHEETS[name]

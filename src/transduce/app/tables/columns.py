@@ -626,7 +626,8 @@ def _dated_target(
         example = ""
         if moments.style and moments.dates:
             first = str(column[~missing].iloc[0]).strip()
-            example = f", {first!r} as {moments.shown(values[~missing][0])}"
+            shown = moments.shown(values[~missing][0])
+            example = "" if shown == first else f", {first!r} as {shown}"
         notes.insert(
             0,
             f"{name!r} was read as {moments.what}{example}; "

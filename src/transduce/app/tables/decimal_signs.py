@@ -70,9 +70,16 @@ def number_in_doubt(columns: Iterable[AnyArray]) -> tuple[int, str] | None:
         present = [text for text in levels[~is_missing(levels)] if isinstance(text, str)]
         found = [amounts.amount_in(text.strip()) for text in present if "," in text]
         numbers = [amount["number"].strip() for amount in found if amount is not None]
-        if numbers and _sign_of_texts(present) == "":
-            return place, numbers[0]
+        in_doubt = [number for number in numbers if _may_have_either_sign(number)]
+        if in_doubt and _sign_of_texts(present) == "":
+            return place, in_doubt[0]
     return None
+
+
+def _may_have_either_sign(number: str) -> bool:
+    """Return whether a number is one with a decimal point, and another with a decimal comma."""
+    values = [read_digits(number, sign) for sign in ("point", "comma")]
+    return bool(np.isfinite(values).all()) and values[0] != values[1]
 
 
 def _holds_text(column: pd.Series) -> bool:

@@ -37,7 +37,7 @@ from transduce.app.tables.numbers import (
     typed,
 )
 from transduce.core.types import AnyArray, ColumnName
-from transduce.core.words import counted
+from transduce.core.words import counted, option
 
 DELIMITERS = (",", ";", "\t", "|")
 BLANK = " "  # blanks between fields, which may be aligned
@@ -594,7 +594,10 @@ def _check_lengths(
         if n_fields == n_names or (n_fields > n_names and not any(row.fields[n_names:])):
             continue
         remedy = "complete the record, or drop it"
-        if n_fields > n_names:
+        if n_names == 1:
+            remedy = f"separate its names by {delimiter!r} too, or name their row with "
+            remedy += option("header")
+        elif n_fields > n_names:
             remedy = f"quote fields that hold the delimiter {delimiter!r}"
         raise ValueError(
             f"has {counted(n_fields, 'field')} in record {place + 1} but {n_names} in its header: "

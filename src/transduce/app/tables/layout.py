@@ -40,8 +40,9 @@ TOTALS = re.compile(
     r"(grand |sub-?)?(total|sum|mean|average|avg|median|count|n)\b.*|"
     r"(sd|s\.d\.|std|stdev|stddev|se|sem|min|max|minimum|maximum|var|variance)\b.*|"
     r"(gesamt|summe|mittelwert|durchschnitt|insgesamt|moyenne|somme|totale?|media|suma|promedio|"
-    r"standardabweichung|zwischensumme|ecart.type|écart.type)"
-    r"\b.*",
+    r"standardabweichung|zwischensumme|ecart.type|écart.type|mw|mittel|stabw|std\.?-?abw|"
+    r"gemiddelde|totaal|summa|medelvärde|razem|średnia|итого|всего|среднее)"
+    r"\b.*|(ø|∅|σ|∑|x̄|±\s?(sd|se|sem)\b|合計|总计|總計|平均|合计).*",
     re.IGNORECASE,
 )
 FOOTNOTE = re.compile(
@@ -738,6 +739,8 @@ def _is_note(rows: Rows, first: int, place: int, width: int) -> bool:
     ]
     if is_short and FOOTNOTE.match(text) is not None:
         return True
+    if len(filled) > 1 and _is_text_below_numbers(rows, first, place):
+        return True
     if len(filled) > 1:
         is_cut = len(row) < len(rows[place - 1])
         if text.endswith(":"):  # Date: ... Signature: ...
@@ -746,6 +749,26 @@ def _is_note(rows: Rows, first: int, place: int, width: int) -> bool:
         return is_short and is_cut and len(text.split()) > 2
     # A row that has nothing but its number, as P31 below P30, is a row with empty cells.
     return _pattern(text) not in {_pattern(str(other[filled[0]])) for other in whole}
+
+
+def _is_text_below_numbers(rows: Rows, first: int, place: int) -> bool:
+    """Return whether a row has no number, but words where all others above have numbers.
+
+    So it is if somebody wrote on the last row who printed the table, and which page it is.
+    """
+    cells = {column: rows[place][column] for column in filled_places(rows[place])}
+    above = rows[first:place][-LOOKED_AT:]
+    widths = [len(filled_places(row)) for row in above]
+    if len(above) < FEWEST_SUMMED or len(cells) > SPARSE * float(np.median(widths)):
+        return False
+    below_numbers = []
+    for column, cell in cells.items():
+        if not isinstance(cell, str) or is_number(cell):
+            return False
+        of_column = [row[column] for row in above if _has_cell(row, column)]
+        all_numbers = bool(of_column) and all(map(is_number, of_column))
+        below_numbers.append(all_numbers and cell.strip().casefold() not in HOLES)
+    return any(below_numbers)
 
 
 def _pattern(text: str) -> str:
@@ -866,12 +889,27 @@ def _without_names(
     """Return the rows of the data without those that say the names again, as pages do."""
     if header.names is None or len(filled_places(rows[header.names])) < 2:
         return data
-    names = list(rows[header.names])
-    kept = [place for place in data if list(rows[place]) != names]
-    n_again = len(data) - len(kept)
-    if n_again:
-        notes.append(f"{counted(n_again, 'row')} that repeated the names of the columns left out.")
-    return kept
+    names = rows[header.names]
+    again = {place for place in data if _says_again(rows[place], names)}
+    if not again:
+        return data
+    repeated = counted(len(again), "row repeats", "rows repeat")
+    above = {place - 1 for place in again if len(filled_places(rows[place - 1])) == 1}
+    above &= set(data)
+    if above:  # the number of a page, or the title again
+        lines = counted(len(above), "line above them", "lines above them")
+        notes.append(f"{repeated} the names of the columns: left out, with {lines}.")
+    else:
+        notes.append(f"{repeated} the names of the columns: left out.")
+    return [place for place in data if place not in again | above]
+
+
+def _says_again(row: Sequence[Cell], names: Sequence[Cell]) -> bool:
+    """Return whether a row says the names again, or as many as there were before others joined."""
+    filled = filled_places(row)
+    if len(filled) < 2 or len(filled) < SPARSE * len(filled_places(names)):
+        return False
+    return all(place < len(names) and row[place] == names[place] for place in filled)
 
 
 def _without_totals(rows: Rows, data: list[int], notes: list[str]) -> list[int]:
@@ -932,7 +970,8 @@ def _note_on_sums(rows: Rows, data: list[int], notes: list[str]) -> None:
         ):
             continue  # most last rows, without a look at all the others
         values = _values_in(rows, data[:-1], column)
-        if abs(value - float(values.sum())) <= NEARLY_EQUAL * float(np.abs(values).sum()):
+        rounded = max(_rounding(rows[last][column]), NEARLY_EQUAL * float(np.abs(values).sum()))
+        if abs(value - float(values.sum())) <= rounded:
             sums.append(column)
     if sums:
         notes.append(

@@ -21,7 +21,7 @@ from transduce.core.words import counted, option, quoted
 
 # Words for a missing cell: in any column; among numbers, where "none" and "?" are no answers;
 # and those that may be.
-IN_TEXT = frozenset(("", "na", "n/a", "#n/a", "nan", "<na>", "null"))
+IN_TEXT = frozenset(("", "na", "n/a", "#n/a", "nan", "<na>", "null", r"\n"))  # \N: of databases
 MISSING = IN_TEXT | {"#na", "n.a.", "-nan", "none", "nat", "?", "#n/a n/a"}
 HOLES = MISSING | {
     *("-", "--", "---", "–", "—", ".", "..", "...", "…", "*", "#"),
