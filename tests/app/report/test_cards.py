@@ -138,7 +138,8 @@ def positive(seed: int, n: int = 200, spread: float = 1.0) -> pd.DataFrame:
 def test_values_that_no_label_allows_are_noted(seed, sign):
     frame = positive(seed)
     frame["y"] *= sign
-    result = fill(frame, "y", method="ridge")
+    # For the column: intervals for each row are on the scale of positive labels.
+    result = fill(frame, "y", method="ridge", guarantee="column")
     end = result.new["y_lower"] if sign > 0.0 else -result.new["y_upper"]
     assert (end < 0.0).any()
     word, name = ("negative", "minimum") if sign > 0.0 else ("positive", "maximum")
