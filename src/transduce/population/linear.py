@@ -328,8 +328,8 @@ def hinge_rows(column: PartlyKnown, coefficients: Array) -> AnyArray:
 
 # Predictions beyond those of all labelled rows by so many times their range are like none that a
 # label has checked. They decide an answer if they move it by more than this part of its standard
-# error. Of log-normal sizes of firms (sigma 1.2 and 1.6; 40 of 500 labelled) with predictions off by
-# half, intervals at 95 % held 95 % of means that such predictions moved by up to half a standard
+# error. Of log-normal sizes of firms (sigma 1.2 and 1.6; 40 of 500 labelled), with predictions off
+# by half, intervals at 95 % held 95 % of means that such predictions moved by up to half a standard
 # error, 81 and 95 % up to a whole one, and 79 and 82 % up to two. Of 2,409 means of thirty real
 # tables this stopped one, which was off by six standard errors.
 FAR_OUT = 2.0
