@@ -448,3 +448,13 @@ def test_plain_numbers_in_texts_need_no_note():
     groups = ["2.162", "1.450", None, "7.123"]
     target = read_target(pd.DataFrame({"y": groups}), "y", cells=ColumnReading(prefer="comma"))
     assert target.notes[0] == "'y' holds text such as '2.162', read as the number 2162."
+
+
+def test_reading_the_number_in_each_cell_is_not_advised_where_units_seem_to_differ():
+    bare = [f"{value:.1f}" for value in np.linspace(4, 9, 40)]
+    several = ["150 mg/dL", "99 mg/dL", "120 mg/dL", "133 mg/dL"]
+    for odd, is_advised in ((["7.7 mmol/L"], True), (["140 mg/dL"], False), (several, False)):
+        cells = [*bare, *odd, None]
+        with pytest.raises(ValueError, match=r"of its 4\d labels") as refused:
+            read_target(pd.DataFrame({"y": cells}), "y")
+        assert ("read the number in each" in str(refused.value)) == is_advised

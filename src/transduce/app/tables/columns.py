@@ -500,7 +500,7 @@ def _labels(
     if parsed.nearly_all:
         inside = numbers.read_numbers(texts[known], prefer, anywhere=True)
         all_hold = not inside.unread and not words
-        if all_hold and not numbers.unlike_sizes(texts[known], inside.values):
+        if all_hold and not numbers.unlike_sizes(texts[known], inside.values, fewest=1):
             reading = option("number", [str(name)])
             raise _not_read(name, "holds", "numbers", texts, parsed.unread, reading)
         raise _not_read(name, "holds", "numbers", texts, parsed.unread)

@@ -417,10 +417,11 @@ def notes_on_units(name: ColumnName, texts: Iterable[Any]) -> list[str]:
     return [f"{name!r} names several units ({named}): its numbers were taken as they are."]
 
 
-def unlike_sizes(texts: AnyArray, values: Array) -> str:
+def unlike_sizes(texts: AnyArray, values: Array, fewest: int = FEWEST_COMPARED) -> str:
     """Return that numbers (n,) with a unit and those without one differ so much in size.
 
-    So they do in "40 %" beside "0.35". It is "" if they do not.
+    So they do in "40 %" beside "0.35". It is "" if they do not, or if fewer than `fewest` are of
+    one kind. With a smaller `fewest` it is enough that all of one kind are larger.
     """
     places = np.flatnonzero(np.isfinite(values) & (values != 0.0))
     codes, levels = pd.factorize(texts[places])
@@ -430,7 +431,8 @@ def unlike_sizes(texts: AnyArray, values: Array) -> str:
     )[codes]
     sizes = np.abs(values[places])
     n_bare = int(np.sum(~has_unit))
-    if min(n_bare, len(places) - n_bare) < FEWEST_COMPARED:
+    n_fewer = min(n_bare, len(places) - n_bare)
+    if n_fewer < fewest:
         return ""
     larger = sizes[has_unit]
     smaller = sizes[~has_unit]
@@ -440,7 +442,9 @@ def unlike_sizes(texts: AnyArray, values: Array) -> str:
         return ""
     from scipy.stats import mannwhitneyu
 
-    if mannwhitneyu(larger, smaller).pvalue > CHANCE:
+    surely = n_fewer >= FEWEST_COMPARED and mannwhitneyu(larger, smaller).pvalue <= CHANCE
+    are_apart = fewest < FEWEST_COMPARED and larger.min() > smaller.max()
+    if not surely and not are_apart:
         return ""
     with_unit = quoted(texts[places[has_unit][0]].strip())
     without = quoted(texts[places[~has_unit][0]].strip())
