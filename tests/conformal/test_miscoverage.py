@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom, chisquare
 
 from tests import brute
-from transduce.conformal import Miscoverage
+from transduce.conformal import Miscoverage, miscoverage
 from transduce.conformal.designs import calibration_number, labels_needed
 from transduce.conformal.miscoverage import (
     CategoryMiscoverage,
@@ -329,8 +329,13 @@ def test_pieces_of_the_bound_on_two_urns():
     np.testing.assert_allclose(drawn_at_most(-1, np.array([0, 1]), 1, 3), 0.0)
 
 
-def test_a_bound_on_many_rows_of_two_classes_spends_four_fifths_of_the_doubt_on_what_is_outside():
-    n_rows = 20_000
+@pytest.mark.parametrize("most_listed", [1500, 10**8])
+def test_a_bound_for_two_classes_spends_four_fifths_of_the_doubt_on_what_is_outside(
+    most_listed, monkeypatch
+):
+    """Listed one by one or in steps."""
+    monkeypatch.setattr(miscoverage, "MOST_LISTED", most_listed)
+    n_rows = 2000
     law = ClassMiscoverage(n_rows, n_labelled=(60, 39), n_calibration=(19, 19), ranks=(18, 18))
     sizes = [urn_bound(n, 99, n_rows, 1.0 - 0.2 * 0.1 / 2) for n in (60, 39)]
     parts = tuple(Miscoverage(size, 19, 18) for size in sizes)
