@@ -672,3 +672,31 @@ def test_extreme_labels_of_all_parts_count(tmp_path, monkeypatch):
 
 def _three_parts(frame):
     return [frame.iloc[start : start + 100].to_csv(index=False) for start in (0, 100, 200)]
+
+
+def test_folders_of_sheets_and_of_files_with_titles_are_refused_in_words(tmp_path):
+    sheets = tmp_path / "sheets"
+    sheets.mkdir()
+    pd.DataFrame({"x": [1.0], "y": [2.0]}).to_excel(sheets / "a.xlsx", index=False)
+    with pytest.raises(
+        FileNotFoundError, match=r"holds 1 table of another format, such as a\.xlsx"
+    ):
+        fill_folder(sheets, "y", tmp_path / "out", **QUICK)
+    titled = tmp_path / "titled"
+    titled.mkdir()
+    (titled / "a.csv").write_text("Title\n\nx,y\n1,2\n3,\n5,6\n")
+    with pytest.raises(ValueError, match=r"row 2 has 2 fields, and the names 1\. Such files"):
+        fill_folder(titled, "y", tmp_path / "out", **QUICK)
+
+
+@pytest.mark.parametrize("encoding", ["shift_jis", "cp1251"])
+def test_letters_of_other_scripts_in_parts(tmp_path, encoding):
+    words = {"shift_jis": ("検査値", "患者男性"), "cp1251": ("Результат", "мужчина")}[encoding]
+    rows = "".join(f"{words[1]},{x},{'' if x % 3 else 2 * x}\n" for x in range(60))
+    for place in range(2):
+        text = f"word,x,{words[0]}\n{rows}"
+        (tmp_path / f"{place}.csv").write_bytes(text.encode(encoding))
+    fill_folder(str(tmp_path / "*.csv"), words[0], tmp_path / "out", **QUICK)
+    part = next((tmp_path / "out").glob("part-*")).read_text(encoding="utf-8")
+    assert part.startswith(f"word,x,{words[0]},{words[0]}_filled")
+    assert part.splitlines()[1].startswith(words[1])

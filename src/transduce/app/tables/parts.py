@@ -26,11 +26,12 @@ from pyarrow import csv, parquet
 from transduce.app.tables.arrow_tables import stored_index, with_columns
 from transduce.app.tables.column_names import check_once
 from transduce.app.tables.delimited import field_texts, sniff_delimiter, split_record
-from transduce.app.tables.encodings import USUAL_ENCODINGS, decode
+from transduce.app.tables.encodings import OTHER_SCRIPTS, USUAL_ENCODINGS, decode
 from transduce.app.tables.files import kind_of
 from transduce.app.tables.json_tables import extended_object, json_object
 from transduce.app.tables.vectors import to_pandas
 from transduce.core.files import whole_file
+from transduce.core.words import counted
 
 STREAMED = ("csv", "tsv", "parquet", "json lines")
 _HEAD = 2**20  # bytes of a text that are looked at to find its encoding and delimiter
@@ -123,6 +124,14 @@ def find_files(pattern: str, leave_out: Path) -> tuple[str, tuple[Path, ...]]:
             if not any(word.startswith((".", "_")) for word in words[path])
         ]
         missing = f"The folder {pattern} holds no table (CSV, TSV, Parquet or JSON lines)."
+        others = sorted(path for path in given.rglob("*") if kind_of(path)[0] is not None)
+        if others and not matching:
+            tables = counted(len(others), "table")
+            missing = (
+                f"The folder {pattern} holds {tables} of another format, such as "
+                f"{others[0].name}, and only CSV, TSV, Parquet and JSON lines can be filled "
+                "together: save them as such, or fill each by itself."
+            )
     else:
         names = [pattern] if given.exists() else glob.glob(pattern, recursive=True)
         matching = [Path(name) for name in names if Path(name).is_file()]
@@ -385,7 +394,10 @@ def _style(path: Path, kind: str) -> _Style:
     except ValueError as error:
         raise ValueError(f"{path} {error}.") from None
     if not mark:  # signs that are not UTF-8 may come late
-        encoding = next(name for name in USUAL_ENCODINGS if _is_encoded(path, name))
+        encodings = USUAL_ENCODINGS
+        if encoding in OTHER_SCRIPTS:
+            encodings = (encoding, *USUAL_ENCODINGS)
+        encoding = next(name for name in encodings if _is_encoded(path, name))
     lines = text.strip().splitlines()
     delimiter = "\t" if kind == "tsv" else sniff_delimiter(text)
     return _Style(delimiter, encoding, len(lines) > 1)
@@ -422,9 +434,23 @@ def _blocks(path: Path, size: int = _BLOCK) -> Iterator[bytes]:
         raise _unreadable(path, error) from error
 
 
+# What Arrow says of a row that has more or fewer fields than the names.
+_OTHER_LENGTH = re.compile(
+    r"CSV parse error: Row #(?P<row>\d+): Expected (?P<expected>\d+) columns, got (?P<found>\d+)"
+)
+
+
 def _unreadable(path: Path, error: Exception) -> ValueError:
     """Return that a text cannot be read, and why."""
     why = next(iter(str(error).splitlines()), type(error).__name__).rstrip(".")
+    lengths = _OTHER_LENGTH.match(why)
+    if lengths is not None:
+        fields = counted(int(lengths["found"]), "field")
+        return ValueError(
+            f"{path} cannot be read in parts: row {lengths['row']} has {fields}, and the names "
+            f"{lengths['expected']}. Such files hold names and rows alone: take titles, totals and "
+            "notes out, or fill the file by itself."
+        )
     if kind_of(path)[1]:  # it is packed, and its end is missing or its bytes are wrong
         why = f"it is damaged ({why})"
     return ValueError(f"{path} cannot be read: {why}.")
