@@ -102,9 +102,11 @@ class TestExact:
         calibrated = result.fit.model.held_out_fit
         predictions = predict_fit(result.fit, 0).values
         unlabelled = calibrated.problem.sample.unlabelled
-        held_out = calibrated.problem.rows[calibrated.held_out]
+        held_out = np.sort(calibrated.problem.rows[calibrated.held_out])
         np.testing.assert_array_equal(predictions[unlabelled], calibrated.table.unlabelled.values)
         np.testing.assert_array_equal(predictions[held_out], calibrated.table.calibration.values)
+        beside_a_fit_to_all = predict_fit(result.fit, 0).without_held_out()
+        np.testing.assert_array_equal(np.flatnonzero(np.isnan(beside_a_fit_to_all)), held_out)
 
     @pytest.mark.parametrize(
         ("what", "truth"),

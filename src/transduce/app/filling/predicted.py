@@ -53,6 +53,19 @@ class RowPredictions:
     values: Array  # (n,) or (n, n_classes)
     classes: AnyArray | None
     refitted: bool = False  # those at unlabelled rows come from a fit to all labels of the sample
+    held_out: Mask | None = None  # (n,) rows whose labels were held out from the fit, if any were
+
+    def without_held_out(self) -> Array:
+        """Return predictions, NaN at held-out rows, beside those of a fit that saw their labels.
+
+        A fit to all labels predicts the rows beyond a sample: if held-out labels, predicted by the
+        fit without them, corrected it, they would count twice. They are known, and correct nothing.
+        """
+        if self.held_out is None:
+            return self.values
+        values = self.values.copy()
+        values[self.held_out] = np.nan
+        return values
 
 
 def known_rows(predictions: Array) -> Mask:
@@ -82,7 +95,8 @@ def predict_frame(
         classes = of_fit.classes
         refitted = of_fit.refitted
         wide = np.full((n_rows, *of_fit.values.shape[1:]), np.nan)
-        wide[order] = of_fit.values
+        is_sample = predict_others is not keep_predictions
+        wide[order] = of_fit.without_held_out() if is_sample else of_fit.values
         predictions = predict_others(wide, classes)
     odds = estimated_odds(result, order)
     design = bind_design(result.options.design, target.missing, result.seen.frame)
@@ -252,7 +266,9 @@ def _predict_held_out(fit: TableFit, calibrated: CalibratedFit) -> RowPrediction
         values = wide
     predictions.values[rows] = values
     # At the labels that it saw its predictions are out of fold, and elsewhere of a fit to them all.
-    return replace(predictions, refitted=True)
+    held_out = np.zeros(len(predictions.values), dtype=bool)
+    held_out[held] = True
+    return replace(predictions, refitted=True, held_out=held_out)
 
 
 def _codes_or(classes: AnyArray, blend: pd.DataFrame) -> AnyArray:

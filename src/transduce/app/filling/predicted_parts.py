@@ -127,7 +127,7 @@ def _predict_visible(
     if of_fit is None:
         return
     visible = starts[roles.visible[:, 0]] + roles.visible[:, 1]
-    inside = of_fit.values[: len(visible)]
+    inside = of_fit.without_held_out()[: len(visible)]
     predictions[visible] = at_classes(inside, of_fit.classes, classes)
 
 
