@@ -101,3 +101,17 @@ def test_one_table_is_labelled_at_a_time(tabs, tmp_path):
     second.act("back")
     assert Saved.read(tmp_path / "one.csv.transduce").choices.labels == 0
     assert Saved.read(tmp_path / "two.csv.transduce").choices.labels > 0
+
+
+def test_a_table_with_a_percent_sign_is_found_by_links_and_headers(tmp_path):
+    messy(seed=0)[0].to_csv(tmp_path / "a%20b.csv", index=False)
+    messy(seed=1)[0].to_csv(tmp_path / "other.csv", index=False)
+    named = "a%2520b.csv"
+    with Served(Workspace(tmp_path)) as served:
+        tab = Tab(Client(served))
+        tab.act("open", name="a%20b.csv")
+        tab.table = None
+        tab.act("open", name="other.csv")
+        assert Tab(tab.client, named).get("/open/state").json()["table"] == "a%20b.csv"
+        of_link = tab.client.get(f"/open/state?table={named}", {}).json()
+        assert of_link["table"] == "a%20b.csv"

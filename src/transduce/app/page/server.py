@@ -147,9 +147,9 @@ class Guard:
             await send(message)
 
         request = Request(scope)
-        table = request.query_params.get("table", request.headers.get("x-transduce-table"))
+        table = _table_of(request)
         if table is not None:
-            TABLE.set(unquote(table))
+            TABLE.set(table)
         SESSION.set(request.headers.get("x-transduce-session"))
         await (self._refusal(request) or self._app)(scope, receive, sending)
 
@@ -194,6 +194,15 @@ class Guard:
             path="/",
         )
         return response
+
+
+def _table_of(request: Request) -> str | None:
+    """Return the table that a request names in its address or a header; None if it names none."""
+    in_address = request.query_params.get("table")  # decoded with the address
+    if in_address is not None:
+        return in_address
+    in_header = request.headers.get("x-transduce-table")
+    return None if in_header is None else unquote(in_header)
 
 
 class EndedError(ValueError):
