@@ -28,9 +28,8 @@ class Verdict:
     other: OtherRows = "unlabelled"  # what the rows without a label are called
     units: Units = "rows"  # what was compared; of groups one row each
     columns: tuple[str, ...] = ()  # those of the table in which they differ, which may be left out
-    running: tuple[
-        str, ...
-    ] = ()  # of these the running numbers, and times, along which labels stop
+    # Of these the running numbers, and times, along which labels stop.
+    running: tuple[str, ...] = ()
 
     @property
     def way_out(self) -> str:

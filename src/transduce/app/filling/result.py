@@ -637,9 +637,8 @@ class FillResult(Generic[Frame]):
         with stage("estimates"):
             try:
                 return self.seen.predict_column(self)
-            except (
-                ValueError
-            ) as error:  # the stage ends, and is not broken off: nothing can be asked
+            except ValueError as error:
+                # Nothing can be asked: the stage ends, and is not broken off.
                 refusal = error
         raise refusal
 

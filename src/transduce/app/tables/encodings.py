@@ -28,9 +28,7 @@ _BYTE_ORDER_MARKS = {
 _CONTROL_BYTES = set(range(9))  # which no text holds
 _LOOKED_AT = 8192  # bytes in which those are looked for
 _HIGH_RUN = re.compile(rb"[\x80-\xff]+")
-_FEWEST_IN_RUNS = (
-    0.7  # share of the bytes beyond ASCII that follow each other, but in Western words
-)
+_FEWEST_IN_RUNS = 0.7  # share of bytes beyond ASCII that follow each other, but in Western words
 _FEWEST_HIGH = 8  # bytes beyond ASCII that tell a script
 _SHIFT_JIS_PAIR = re.compile(rb"[\x81-\x98][\x40-\x7e\x80-\xfc]")  # kana and usual kanji
 _BIG5_PAIR = re.compile(rb"[\xa4-\xc6][\x40-\x7e\xa1-\xfe]")
