@@ -291,3 +291,37 @@ def test_rare_classes_are_drawn_together_if_there_are_many():
     each = StrataRequest(number=50, seed=0, by=("llm",), each=2)
     strata = draw_by_strata(frame, "gold", everywhere, each).columns["gold_random_stratum"]
     assert strata.nunique() == 30
+
+
+def test_a_list_of_a_table_with_dates_is_brought_back(tmp_path):
+    days = pd.date_range("2024-01-30", periods=60)
+    labels = [1.5, 2.5] * 10 + [None] * 40
+    pd.DataFrame({"day": days, "y": labels}).to_excel(tmp_path / "t.xlsx", index=False)
+    sheet = tmp_path / "list.csv"
+    words = ("--target", "y", "--number", 12, "--seed", 1, "--list", sheet)
+    assert run("draw", tmp_path / "t.xlsx", *words).exit_code == 0
+    pd.read_csv(sheet).assign(y=2.0).to_csv(sheet, index=False)
+    words = ("--target", "y", "--method", "ridge", "--checks", sheet)
+    done = run("fill", tmp_path / "t-draw.xlsx", *words)
+    assert "12 checks matched by 'row_number'" in done.output, done.output
+
+
+def test_a_list_without_any_of_the_targets_is_refused(tmp_path):
+    frame = pd.DataFrame({"x": range(40), "y": [1.0, 2.0] * 10 + [None] * 20})
+    frame.assign(z=frame["y"]).to_csv(tmp_path / "t.csv", index=False)
+    pd.DataFrame({"row_number": [30], "w": [1.0]}).to_csv(tmp_path / "list.csv", index=False)
+    words = ("--target", "y", "--target", "z", "--checks", tmp_path / "list.csv")
+    done = run("fill", tmp_path / "t.csv", *words)
+    assert done.exit_code == 2
+    assert "none of the columns" in " ".join(done.output.split())
+
+
+def test_the_command_that_follows_a_draw_quotes_names(tmp_path):
+    frame = pd.DataFrame({"x": range(40), "the price": [1.0, 2.0] * 10 + [None] * 20})
+    frame.to_csv(tmp_path / "my t.csv", index=False)
+    words = ("draw", tmp_path / "my t.csv", "--target", "the price", "--number", 5)
+    done = run(*words, "--out", tmp_path / "o.csv", "--list", tmp_path / "to label.csv")
+    assert "--target 'the price' --random-labels 'the price_random'" in done.output
+    assert f"--checks '{tmp_path / 'to label.csv'}'" in done.output
+    done = run(*words, "--out", tmp_path / "p.csv", "--predictions", "x", "--seed", 1)
+    assert "--target 'the price' --predictions x" in done.output

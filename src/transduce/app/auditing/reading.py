@@ -579,15 +579,14 @@ def is_of_another_row(frame: pd.DataFrame, row: int, cells: pd.Series, target: C
 
 
 def _comparable(cell: object) -> str:
-    """Return a cell as text, numbers alike however they are written."""
+    """Return a cell as text, numbers and days alike however they are written."""
     if pd.isna(cell):
         return ""
-    if isinstance(cell, str):
-        cell = cell.strip()
+    text = str(cell).strip()
     try:
-        return f"{float(str(cell)):.9g}"
+        return f"{float(text):.9g}"
     except ValueError:
-        return str(cell)
+        return text.removesuffix(" 00:00:00")
 
 
 def _refuse_other_rows(

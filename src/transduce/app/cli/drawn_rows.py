@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -30,7 +31,7 @@ from transduce.core.computing import stage
 from transduce.core.files import together
 from transduce.core.ranks import fewest_calibration
 from transduce.core.types import AnyArray, ColumnName, Mask, OptionValues
-from transduce.core.words import counted, percent
+from transduce.core.words import counted, in_shell, percent
 from transduce.population.draws import draw_rows
 
 N_ROWS_NAMED = 20  # of a draw, in the message
@@ -87,11 +88,20 @@ class TableToDrawFrom:
 
     def audit_command(self, predictions: Sequence[ColumnName]) -> str:
         """Return the command that audits predictions once the drawn rows are labelled."""
-        named = " ".join(f"--predictions {name}" for name in predictions)
-        command = f"transduce audit {self.out} --target {self.target} {named}"
+        return self._command("audit", in_shell("predictions", list(predictions)))
+
+    def fill_command(self, *, names_draw: bool) -> str:
+        """Return the command that fills the column then, with the draw named where it counts."""
+        draw = in_shell("random_labels", f"{self.target}_random") if names_draw else ""
+        return self._command("fill", draw)
+
+    def _command(self, verb: str, further: str) -> str:
+        parts = [f"transduce {verb} {shlex.quote(self.out)}", in_shell("target", self.target)]
+        if further:
+            parts.append(further)
         if self.given["list"] is not None:
-            command += f" --checks {self.given['list']}"
-        return command
+            parts.append(in_shell("checks", self.given["list"]))
+        return " ".join(parts)
 
 
 def draw_rows_of(
@@ -124,11 +134,8 @@ def draw_rows_of(
     new = pd.DataFrame(marks, index=to_draw.source.frame.index)
     to_draw.write(RowsToCheck(rows, new, ""))
     lacking = _what_draw_lacks(labels, rows, options)
-    then = f"transduce fill {to_draw.out} --target {target}"
-    if not missing.all():  # otherwise chance chooses all labels
-        then += f" --random-labels {name}"
-    if given["list"] is not None:
-        then += f" --checks {given['list']}"
+    # If no row has a label, chance chooses all of them.
+    then = to_draw.fill_command(names_draw=not missing.all())
     if given["predictions"]:
         then = to_draw.audit_command(given["predictions"])
     if given["predictions"] or given["quiet"]:

@@ -21,7 +21,7 @@ from transduce.conformal.designs.registry import design_of_flags
 from transduce.core.computing import stage
 from transduce.core.files import check_free
 from transduce.core.types import OptionValues
-from transduce.core.words import OptionError
+from transduce.core.words import OptionError, quoted
 
 Show = Callable[[], None]  # prints what was found, once the progress bars are gone
 BYTES = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
@@ -62,6 +62,10 @@ def with_list(source: Table, targets: list[str], given: OptionValues) -> Table:
     if given["checks"] is None:
         return source
     checks = read_table(str(given["checks"]), {}).frame
+    if len(targets) > 1 and not checks.columns.isin(targets).any():
+        raise typer.BadParameter(
+            f"--checks: {given['checks']} has none of the columns {quoted(targets)}."
+        )
     for target in targets:
         source = source.with_column(target)
         if target not in checks.columns and len(targets) > 1:
