@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import stat
 
 import numpy as np
 import openpyxl
@@ -176,12 +177,16 @@ def test_a_list_is_brought_back_to_the_table_that_is_filled(tmp_path, ending):
     listed["y"] = (3 * x[drawn] + 20).round(2)
     back = tmp_path / "back.csv"
     listed.sample(frac=1, random_state=3).to_csv(back, index=False, sep=";", decimal=",")
+    back.chmod(0o600)
     words = ("--target", "y", "--random-labels", "y_random", "--method", "ridge")
-    done = run("fill", tmp_path / "t-draw.csv", *words, "--checks", back)
+    report = tmp_path / "r.html"
+    done = run("fill", tmp_path / "t-draw.csv", *words, "--checks", back, "--report", report)
     assert "12 checks matched by 'row_number'" in done.output, done.output
     assert "Guarantee, exact:" in done.output
     filled = pd.read_csv(tmp_path / "t-draw-filled.csv")
     assert (filled["y_status"] == "given").sum() == 42
+    for path in (tmp_path / "t-draw-filled.csv", report):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert filled["y_filled"].to_numpy()[drawn] == pytest.approx((3 * x[drawn] + 20).round(2))
     listed["row_number"] = np.roll(listed["row_number"], 1)
     listed.to_csv(back, index=False)

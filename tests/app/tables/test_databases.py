@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 
 import numpy as np
@@ -9,6 +10,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+from transduce import fill
 from transduce.app.cli.app import app
 from transduce.app.tables import files
 from transduce.app.tables.databases import database_address, is_database, largest_table
@@ -157,3 +159,14 @@ def test_ordinary_files_are_no_databases():
     assert database_address("table.csv") is None
     assert database_address("a::b.csv") is None
     assert database_address("a.db::b").table == "b"
+
+
+def test_a_report_on_a_private_database_is_private(tmp_path):
+    path = tmp_path / "private.db"
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        frame = pd.DataFrame({"x": range(40), "y": [None if n % 3 else 2.0 * n for n in range(40)]})
+        frame.to_sql("lab", connection, index=False)
+    path.chmod(0o600)
+    table = files.read(f"{path}::lab")
+    assert table.files == (path,)
+    assert fill(table, "y", method="ridge").source.origin == (path,)

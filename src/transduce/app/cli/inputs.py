@@ -75,7 +75,7 @@ def with_list(source: Table, targets: list[str], given: OptionValues) -> Table:
         after = joined[target].astype(object)
         changed = after.notna() & ~(before.eq(after) & before.notna())
         labels = {row: after.iloc[row] for row in np.flatnonzero(changed.to_numpy()).tolist()}
-        source = source.with_labels(target, labels).with_notes(notes)
+        source = source.with_labels(target, labels).with_account(notes, given["checks"])
     return source
 
 

@@ -43,6 +43,7 @@ class TableOrigin:
     prefer: str = "point"  # the decimal sign of numbers in text, in case of doubt
     words: bool = False  # whether texts such as NA stand for a missing label
     pictures: str = "."  # the folder below which pictures are
+    table_files: tuple[Path, ...] = ()  # that the rows came from, where the name tells too little
 
     @property
     def origin(self) -> tuple[Path, ...]:
@@ -50,6 +51,8 @@ class TableOrigin:
 
         What is made of them is as private as they are.
         """
+        if self.table_files:
+            return self.table_files
         if self.name and Path(self.name).is_file():
             return (Path(self.name),)
         return ()
@@ -105,6 +108,7 @@ class FrameSource(TableOrigin):
         account: JsonObject = {
             "further_notes": tuple(notes_about(About.FILE, table.notes)),
             "name": table.name,
+            "table_files": table.files,
             "prefer": table.prefer,
             "pictures": table.folder,
             "computed": tuple(table.computed_from(target)),

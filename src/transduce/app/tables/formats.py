@@ -88,6 +88,7 @@ class Table:
     # Rows of a column whose cell is a label that was given since, not what the file has there.
     labelled: Mapping[ColumnName, frozenset[int]] = field(default_factory=dict)
     notes_since: tuple[str, ...] = ()  # on what joined the table after it was read
+    files_since: tuple[Path, ...] = ()  # that it came from
     fields: ObjectFields = field(default_factory=ObjectFields)  # of objects, which are columns here
     undivided: pd.DataFrame | None = None  # the table with its objects, if it has any
 
@@ -160,11 +161,11 @@ class Table:
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """The file that the table came from, if there is one: what is made of it is as private."""
+        """The files that the table came from, if any: what is made of them is as private."""
         for name in (self.name, self.name.partition("::")[0]):  # a table of a database has both
             if Path(name).is_file():
-                return (Path(name),)
-        return ()
+                return (Path(name), *self.files_since)
+        return self.files_since
 
     @property
     def folder(self) -> str:
@@ -208,9 +209,13 @@ class Table:
         columns = self.exact_columns().reset_index(drop=True)
         return pd.concat([columns, new.reset_index(drop=True)], axis=1)
 
-    def with_notes(self, notes: Iterable[str]) -> Table:
-        """Return the table with notes on what joined it."""
-        return replace(self, notes_since=(*self.notes_since, *notes))
+    def with_account(self, notes: Iterable[str], file: Path) -> Table:
+        """Return the table with notes on what joined it, and the file that this came from."""
+        return replace(
+            self,
+            notes_since=(*self.notes_since, *notes),
+            files_since=(*self.files_since, file),
+        )
 
     def with_column(self, column: ColumnName) -> Table:
         """Return the table with a column, which is empty if the table did not have it."""

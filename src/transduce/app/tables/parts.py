@@ -394,7 +394,7 @@ def _style(path: Path, kind: str) -> _Style:
     except ValueError as error:
         raise ValueError(f"{path} {error}.") from None
     if not mark:  # signs that are not UTF-8 may come late
-        encodings = USUAL_ENCODINGS
+        encodings: tuple[str, ...] = USUAL_ENCODINGS
         if encoding in OTHER_SCRIPTS:
             encodings = (encoding, *USUAL_ENCODINGS)
         encoding = next(name for name in encodings if _is_encoded(path, name))
