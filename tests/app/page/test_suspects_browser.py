@@ -39,9 +39,11 @@ def test_a_suspect_is_looked_at_corrected_and_confirmed(browser, tmp_path, no_fi
         page.wait(lambda: "Fill again" in page.text("#run"))
         page.click_words("Take it back")
         page.wait(lambda: not said().corrected)
+        before = page.text("#next-steps-list")
         page.click_words("It is right")  # the first of the list
         page.wait(lambda: said().right == [SLIP])
         page.wait(lambda: "line 13" not in page.text("#suspects-list"))
+        page.wait(lambda: page.text("#next-steps-list") != before)  # one fewer to look at
         page.size(320, 800)
         wide = "return document.documentElement.scrollWidth"
         page.wait(lambda: browser.execute_script(wide) <= 320)

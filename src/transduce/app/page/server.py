@@ -87,7 +87,7 @@ HEADERS = {
 }
 ENTER = (
     '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
-    '<meta http-equiv="refresh" content="0;url=/">'
+    '<meta http-equiv="refresh" content="0;url=/?first">'
     "<title>transduce</title></head><body><p>Opening …</p></body></html>"
 )
 REPORT_POLICY = (  # the report has a policy of its own besides, which names its script

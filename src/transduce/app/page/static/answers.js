@@ -5,7 +5,7 @@ import { $, colour, drawing, fill, make, toast } from "/page/dom.js";
 import { count, number, percent, rough, seconds, text, typed, words } from "/page/locale.js";
 import { oneTable } from "/page/coverage.js";
 import { redraw, showCell } from "/page/table.js";
-import { drawSuspects } from "/page/suspects.js";
+import { drawSuspects, openSuspects } from "/page/suspects.js";
 import { listBox } from "/page/take.js";
 import { label } from "/page/ways.js";
 import { drawWhole } from "/page/whole.js";
@@ -96,6 +96,7 @@ export async function drawAnswers(page) {
     drawRows(page);
   }
   if (brief && asked.of === "0") drawSuspects(page, brief, openRow);
+  if (brief) drawNextSteps(page); // one fewer when something was said of a suspect
   drawRun(page);
 }
 
@@ -145,11 +146,11 @@ function drawSeveral(page) {
 
 // What a person would do now, the most urgent first.
 function drawNextSteps(page) {
-  const { guarantee, counts, trust, suspects = [] } = brief, along = asked.of !== "0", steps = [];
+  const { guarantee, counts, trust } = brief, along = asked.of !== "0", steps = [], suspects = openSuspects(page, brief);
   const odd = ["unusual", "tied", "rejected", "unreached"].filter((status) => counts[status]);
   const step = (words, action, run) => steps.push([words, make("button", { type: "button", class: "link", text: action, onclick: run })]);
   const press = (id) => { $(id).click(); $("rows-panel").scrollIntoView({ block: "start" }); };
-  if (suspects.length && !along) step(`${count(suspects.length)} known value${suspects.length === 1 ? " does" : "s do"} not fit ${suspects.length === 1 ? "its row" : "their rows"}, and may be ${suspects.length === 1 ? "a slip" : "slips"}.`, "Look at them", () => $("suspects").scrollIntoView({ block: "start" }));
+  if (suspects.length && !along) step(`${count(suspects.length)} known value${suspects.length === 1 ? " does" : "s do"} not fit ${suspects.length === 1 ? "its row" : "their rows"}, and may be ${suspects.length === 1 ? "a slip" : "slips"}.`, suspects.length === 1 ? "Look at it" : "Look at them", () => $("suspects").scrollIntoView({ block: "start" }));
   if (guarantee.kind !== "exact" && !brief.parts && !along) step(guarantee.kind === "none" ? "Nothing is guaranteed so far: take the values as suggestions." : "The guarantee is approximate: labels of rows drawn at random make it exact.", "Label rows drawn at random", () => label(page, true));
   if (brief.cards[0].tone === "bad") step("The predictions say little: columns that tell more, or more known values, would help.", "See how good they are", () => $("quality-panel").scrollIntoView({ block: "start" }));
   if (odd.length && !brief.parts) step(`${count(odd.reduce((sum, status) => sum + counts[status], 0))} rows need a second look: ${odd.map((status) => STATUSES[status]).join(", ")}.`, "See them", () => { $("status").value = odd[0]; $("status").dispatchEvent(new Event("change")); $("rows-panel").scrollIntoView({ block: "start" }); });
@@ -159,7 +160,7 @@ function drawNextSteps(page) {
   }
   step("Use each prediction with its interval or set, not as if it were measured.", "Take the filled table with you", () => { $("downloads").scrollIntoView({ block: "center" }); $("downloads").querySelector("a").focus({ preventScroll: true }); });
   $("next-steps").hidden = !counts.unlabelled;
-  fill($("next-steps-list"), ...steps.slice(0, MOST_STEPS - 1).concat(steps.slice(MOST_STEPS - 1).slice(-1)).map(([said, button]) => make("li", {}, `${said} `, button)));
+  redraw($("next-steps-list"), ...steps.slice(0, MOST_STEPS - 1).concat(steps.slice(MOST_STEPS - 1).slice(-1)).map(([said, button]) => make("li", {}, `${said} `, button)));
 }
 
 // Whether the answers at the same hidden values are clearly worse than those of the fill before.

@@ -11,6 +11,12 @@ let session = null; // of the labelling page
 export const tab = {
   get table() { return sessionStorage.getItem(KEY); },
   set table(name) { sessionStorage.setItem(KEY, name ?? ""); },
+  // Who comes by an address that a program printed begins at the table that this one has open.
+  begin() {
+    if (window.location.search !== "?first") return;
+    sessionStorage.removeItem(KEY);
+    window.history.replaceState(null, "", window.location.pathname);
+  },
 };
 
 export function beginSession(key) {

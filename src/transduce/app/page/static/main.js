@@ -1,6 +1,6 @@
 // The page: one model, drawn again after every decision. All decisions are made by the server's session.
 
-import { beginSession, Gone, post, read, send, Stale } from "/page/api.js";
+import { beginSession, Gone, post, read, send, Stale, tab } from "/page/api.js";
 import { showCard } from "/page/card.js";
 import { showCertificates } from "/page/certificate.js";
 import { beginDialogs, beginSearch, closeDialogs, openExport, openHistory } from "/page/dialogs.js";
@@ -368,6 +368,7 @@ async function leave(home) {
 }
 
 async function begin() {
+  tab.begin();
   model.showAnswer = localStorage.getItem("transduce-label:show-answer") === "true";
   theme(localStorage.getItem("transduce-label:theme") ?? "auto");
   const about = await read("/api/about");

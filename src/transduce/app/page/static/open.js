@@ -170,6 +170,7 @@ function theme(choice) {
 }
 
 async function begin() {
+  tab.begin();
   theme(localStorage.getItem("transduce-label:theme") ?? "auto");
   $("theme").addEventListener("click", () => {
     const names = Object.keys(THEMES);

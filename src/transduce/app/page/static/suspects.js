@@ -8,9 +8,15 @@ const FIRST = 5;
 let all = false; // whether the whole list is shown
 let editing = null; // the row whose value is being corrected
 
-export function drawSuspects(page, brief, openRow) {
+// Those of which nothing was said yet.
+export function openSuspects(page, { suspects = [] }) {
   const { corrected, right } = page.state.choices;
-  const asked = brief.suspects.filter(({ position }) => !right.includes(position) && !corrected.some(({ row }) => row === position));
+  return suspects.filter(({ position }) => !right.includes(position) && !corrected.some(({ row }) => row === position));
+}
+
+export function drawSuspects(page, brief, openRow) {
+  const { corrected } = page.state.choices;
+  const asked = openSuspects(page, brief);
   const shown = all ? asked : asked.slice(0, FIRST);
   const again = () => drawSuspects(page, brief, openRow);
   $("suspects").hidden = !asked.length && !corrected.length;

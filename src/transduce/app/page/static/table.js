@@ -169,7 +169,7 @@ function drawBesides(page) {
   const all = others.every((name) => choices.besides.includes(name));
   const toggle = (name) => page.change(({ besides }) => ({ besides: toggled(besides, name) }));
   redraw($("besides-list"), ...others.map((name) => option(name, choices.besides.includes(name), () => toggle(name))),
-    ...(others.length > 1 ? [make("button", { type: "button", class: "plain", text: all ? "None of them" : `All ${count(others.length)} of them`, onclick: () => page.change({ besides: all ? [] : others }) })] : []));
+    ...(others.length > 1 ? [make("button", { type: "button", class: "plain", text: all ? "None of them" : others.length === 2 ? "Both of them" : `All ${count(others.length)} of them`, onclick: () => page.change({ besides: all ? [] : others }) })] : []));
 }
 
 // A list with a value, or without it if that is in it.
