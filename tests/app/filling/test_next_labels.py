@@ -86,16 +86,17 @@ def test_more_labels_help_where_they_do():
 @pytest.mark.parametrize("guarantee", ["row", "column"])
 def test_limits_cut_intervals_and_values(guarantee):
     frame = table()
+    frame["y"] -= 2.0  # intervals of labels of which none is negative end at 0 by themselves
     free = fill(frame, "y", method="ridge", guarantee=guarantee)
-    cut = free.with_options(minimum=0, maximum=40)
+    cut = free.with_options(minimum=-2, maximum=38)
     # A limit may rule out a piece of a region that is a union: its end is then that of the next one.
     rows = free.answer.rows[free.answer.regions.n_pieces == 1]
     for name, low in (("y_lower", True), ("y_upper", False), ("y_filled", None)):
-        np.testing.assert_allclose(cut.frame[name][rows], np.clip(free.frame[name][rows], 0, 40))
-        assert low is not True or (free.frame[name][rows] < 0).any()
+        np.testing.assert_allclose(cut.frame[name][rows], np.clip(free.frame[name][rows], -2, 38))
+        assert low is not True or (free.frame[name][rows] < -2).any()
     assert cut.guarantee == free.guarantee
-    with pytest.raises(ValueError, match=r"has the label .*, beyond minimum=0\.5"):
-        free.table(minimum=0.5)
+    with pytest.raises(ValueError, match=r"has the label .*, beyond minimum=-1\.5"):
+        free.table(minimum=-1.5)
     with pytest.raises(ValueError, match="minimum=2 is not below maximum=1"):
         free.table(minimum=2, maximum=1)
     classes = frame.assign(
