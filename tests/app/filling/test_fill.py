@@ -496,7 +496,11 @@ def test_slow_methods_are_left_out_where_very_many_rows_are_answered():
     assert others.left_out == many.left_out
     assert not planned(n_outside=10_000_000, budget_seconds=1500.0).left_out
     classes = planned("classification", n_outside=10_000_000, n_classes=3)
-    assert set(classes.model.estimator.estimators) == {"logistic_regression", "boosted_trees"}
+    assert set(classes.model.estimator.estimators) == {
+        "logistic_regression",
+        "boosted_trees",
+        "small_trees",
+    }
 
 
 def test_the_gaussian_process_answers_very_many_rows_from_some_points():
