@@ -248,6 +248,50 @@ class TestNothingIsLostByMistake:
         assert layout.header == (0,)
         assert layout.rows == list(range(1, len(rows)))
 
+    @pytest.mark.parametrize(
+        "names",
+        [["", "kcal", "steps"], [None, "kcal", "steps"], ["who", "kcal", "steps", "watt"]],
+    )
+    def test_a_first_row_with_numbers_like_years_is_kept(self, names):
+        first = ["Anna", 1950, 2010, 1987]
+        others = [[f"B{i}", 870 + 400 * i, 3400 - 300 * i, 5 * i] for i in range(6)]
+        rows = [row[: len(names)] for row in (first, *others)]
+        for cells in (rows, [[str(cell) for cell in row] for row in rows]):
+            layout = find_layout([names, *cells])
+            assert (layout.header, len(layout.rows)) == ((0,), 7)
+
+    @pytest.mark.parametrize("word", ["mittel", "average", "median", "total"])
+    def test_categories_that_sound_like_totals_are_kept(self, word):
+        """Grades of 1 to 5 are often the mean, the least or the number of some others."""
+        random = np.random.default_rng(0)
+        for _ in range(20):
+            levels = random.choice(["high", "low", "poor", word], 60)
+            rows = [[level, int(random.integers(1, 6))] for level in levels]
+            assert len(find_layout([["level", "grade"], *rows]).rows) == 60
+            rows = [["id", "level", "grade"], *[[level, level, grade] for level, grade in rows]]
+            assert len(find_layout(rows).rows) == 60
+
+    @pytest.mark.parametrize("name", ["MW-1", "SE 12", "N3", "n_4", "Min-5"])
+    def test_a_last_row_whose_number_begins_like_a_total_is_kept(self, name):
+        random = np.random.default_rng(0)
+        for _ in range(20):
+            ph = np.round(7.0 + 0.1 * random.normal(size=20), 1)
+            rows = [[f"GW-{i}", value, 12.0 + i % 3, i] for i, value in enumerate(ph.tolist())]
+            rows[-1][0] = name
+            assert len(find_layout([["well", "ph", "temp", "ions"], *rows]).rows) == 20
+
+    def test_a_last_row_with_a_word_among_numbers_is_kept(self):
+        rows = [[f"S{i}", i, 2 * i, i**2] for i in range(1, 30)]
+        rows.append(["S30", None, None, "failed"])
+        assert len(find_layout([["id", "a", "b", "y"], *rows]).rows) == 30
+
+    def test_a_row_with_its_number_alone_above_names_again_is_kept(self):
+        """So it is where two files were joined, and the last row of the first has no values."""
+        names = ["id", "a", "b", "y"]
+        rows = [[f"S{i}", i, 2 * i, i**2] for i in range(1, 30)]
+        joined = [names, *rows, ["S30", None, None, None], names, *rows]
+        assert len(find_layout(joined).rows) == 59
+
     def test_a_last_row_that_only_sounds_like_a_total_is_kept(self):
         rows = [["city", "x", "y"], ["Aix", 1, 5], ["Bonn", 2, 6], ["Total Hill", 9, 9]]
         assert find_layout(rows).rows == [1, 2, 3]

@@ -37,12 +37,25 @@ FIRST_CELLS = 10  # of a column, which show whether it holds numbers
 SPARSE = 0.5  # a row with fewer cells than this share of a usual one may be a title
 NEARLY_EQUAL = 1e-6  # relative difference up to which a number is the sum of others
 TOTALS = re.compile(
-    r"(grand |sub-?)?(total|sum|mean|average|avg|median|count|n)\b.*|"
-    r"(sd|s\.d\.|std|stdev|stddev|se|sem|min|max|minimum|maximum|var|variance)\b.*|"
+    r"(grand |sub-?)?(total|sum|mean|average|avg|median|count)\b.*|"
+    # MW-3 and N 12 name a well and a sample.
+    r"(n|sd|s\.d\.|std|se|sem|min|max|var|mw)\b(?![-_./]?\s?\d).*|"
+    r"(stdev|stddev|minimum|maximum|variance)\b.*|"
     r"(gesamt|summe|mittelwert|durchschnitt|insgesamt|moyenne|somme|totale?|media|suma|promedio|"
-    r"standardabweichung|zwischensumme|ecart.type|écart.type|mw|mittel|stabw|std\.?-?abw|"
+    r"standardabweichung|zwischensumme|ecart.type|écart.type|mittel|stabw|std\.?-?abw|"
     r"gemiddelde|totaal|summa|medelvärde|razem|średnia|итого|всего|среднее)"
     r"\b.*|(ø|∅|σ|∑|x̄|±\s?(sd|se|sem)\b|合計|总计|總計|平均|合计).*",
+    re.IGNORECASE,
+)
+# Rows of these words hold means and medians, or sums and means, and nothing else.
+MEANS = re.compile(
+    r"(mean|average|avg|median|mw|mittel|mittelwert|durchschnitt|moyenne|media|promedio|"
+    r"gemiddelde|medelvärde|średnia|среднее)\b.*|(ø|∅|x̄|平均).*",
+    re.IGNORECASE,
+)
+SUMS = re.compile(
+    r"(grand |sub-?)?(total|sum|gesamt|summe|insgesamt|zwischensumme|somme|totale|suma|totaal|"
+    r"summa|razem|итого|всего)\b.*|(σ|∑|合計|总计|總計|合计).*",
     re.IGNORECASE,
 )
 FOOTNOTE = re.compile(
@@ -275,6 +288,19 @@ def _names_in(rows: Rows, place: int) -> set[int]:
     return names
 
 
+def _names_below(rows: Rows, place: int) -> set[int]:
+    """Return the columns of a row whose cells may be names below those of groups.
+
+    Years in it are data, such as 1950 and 2010 calories, if each is below a name of its own.
+    """
+    names = _names_in(rows, place)
+    moments = sorted(column for column in names if not _is_name(rows[place][column]))
+    above = [text.strip() for text in _row_texts(rows[place - 1], moments)]
+    if all(above) and len(set(above)) == len(above):
+        return names - set(moments)
+    return names
+
+
 # --------------------------------------------------------------------------------------- the names
 
 
@@ -297,7 +323,7 @@ def _find_header(rows: Rows, request: LayoutRequest, notes: list[str]) -> Header
         first += 1
     if first > start and not _looks_like_names(rows, first, width):
         first = start
-    first = _names_below(rows, first)
+    first = _row_of_names(rows, first)
     if first == 0:
         return _with_second_row(rows, Header(0), notes)
     header = Header(first)
@@ -314,7 +340,7 @@ def _find_header(rows: Rows, request: LayoutRequest, notes: list[str]) -> Header
     return _with_second_row(rows, header, notes)
 
 
-def _names_below(rows: Rows, first: int) -> int:
+def _row_of_names(rows: Rows, first: int) -> int:
     """Return the row with the names: `first`, unless a wider one below names what it leaves open.
 
     Above a narrow table a title such as ``Period  01.01.2023  31.12.2024`` is nearly as wide.
@@ -434,7 +460,7 @@ def _is_group_row(rows: Rows, place: int) -> bool:
     if _is_key_and_value(rows, place) or max(filled) > max(below):
         return False
     all_named = set(filled) <= _names_in(rows, place)
-    return all_named and set(below) <= _names_in(rows, place + 1)
+    return all_named and set(below) <= _names_below(rows, place + 1)
 
 
 def _is_key_and_value(rows: Rows, place: int) -> bool:
@@ -468,7 +494,7 @@ def _with_second_row(rows: Rows, header: Header, notes: list[str]) -> Header:
     numeric = _numeric_columns(rows, place + 1)
     upper = filled_places(rows[names])
     lower = filled_places(rows[place])
-    if len(numeric) < 2 or not set(lower) <= _names_in(rows, place):
+    if len(numeric) < 2 or not set(lower) <= _names_below(rows, place):
         return header
     if not set(numeric) <= set(lower):
         return header
@@ -739,7 +765,9 @@ def _is_note(rows: Rows, first: int, place: int, width: int) -> bool:
     ]
     if is_short and FOOTNOTE.match(text) is not None:
         return True
-    if len(filled) > 1 and _is_text_below_numbers(rows, first, place):
+    # A row that begins with its number, as P31 below P30, is a row, perhaps with empty cells.
+    is_numbered = _pattern(text) in {_pattern(str(other[filled[0]])) for other in whole}
+    if len(filled) > 1 and not is_numbered and _is_text_below_numbers(rows, first, place):
         return True
     if len(filled) > 1:
         is_cut = len(row) < len(rows[place - 1])
@@ -747,8 +775,7 @@ def _is_note(rows: Rows, first: int, place: int, width: int) -> bool:
             n_alike = sum(str(other[filled[0]]).strip().endswith(":") for other in whole)
             return n_alike < SPARSE * len(whole)
         return is_short and is_cut and len(text.split()) > 2
-    # A row that has nothing but its number, as P31 below P30, is a row with empty cells.
-    return _pattern(text) not in {_pattern(str(other[filled[0]])) for other in whole}
+    return not is_numbered
 
 
 def _is_text_below_numbers(rows: Rows, first: int, place: int) -> bool:
@@ -781,24 +808,31 @@ def _is_total(rows: Rows, first: int, place: int) -> bool:
     row = rows[place]
     if not _says_total(row):
         return _is_without_label(rows, first, place) and _sums_exactly(rows, first, place)
-    above = [row for row in range(first, place) if has_value(rows[row])]
-    above = [row for row in above if not _says_total(rows[row])]
+    all_above = [row for row in range(first, place) if has_value(rows[row])]
+    above = [row for row in all_above if not _says_total(rows[row])]
     numbers = _numbers_in(rows, place, above)
     if not numbers:
         return False
     after_blank = not filled_places(rows[place - 1])
     if after_blank:
         return True
+    if _label_of(row) in {_label_of(rows[other]) for other in all_above}:
+        return False  # a category, or one of several totals, which are looked for together
     n_matching = 0
     for column, value in numbers.items():
         values = _values_in(rows, above, column)
         n_matching += len(values) > 0 and _sums_up(value, values, _rounding(row[column]))
-    return n_matching >= max(1, len(numbers) // 2)
+    return n_matching >= (len(numbers) + 1) // 2
 
 
 def _says_total(row: Sequence[Cell]) -> bool:
+    return TOTALS.fullmatch(_label_of(row)) is not None
+
+
+def _label_of(row: Sequence[Cell]) -> str:
+    """Return the text in the first cell of a row that is not empty; "" if it is none."""
     label = row[filled_places(row)[0]]
-    return isinstance(label, str) and TOTALS.fullmatch(label.strip()) is not None
+    return label.strip() if isinstance(label, str) else ""
 
 
 def _numbers_in(rows: Rows, place: int, others: Sequence[int]) -> dict[int, float]:
@@ -894,14 +928,28 @@ def _without_names(
     if not again:
         return data
     repeated = counted(len(again), "row repeats", "rows repeat")
-    above = {place - 1 for place in again if len(filled_places(rows[place - 1])) == 1}
-    above &= set(data)
+    above = {place - 1 for place in again} & set(data) - again
+    above = {place for place in above if _is_line_between(rows, place, data)}
     if above:  # the number of a page, or the title again
         lines = counted(len(above), "line above them", "lines above them")
         notes.append(f"{repeated} the names of the columns: left out, with {lines}.")
     else:
         notes.append(f"{repeated} the names of the columns: left out.")
     return [place for place in data if place not in again | above]
+
+
+def _is_line_between(rows: Rows, place: int, data: list[int]) -> bool:
+    """Return whether a row has one cell alone, which is unlike those of whole rows.
+
+    A row that has nothing but its number, as P31 below P30, is a row with empty cells.
+    """
+    filled = filled_places(rows[place])
+    if len(filled) > 1:
+        return False
+    column = filled[0]
+    whole = [rows[other] for other in data if len(filled_places(rows[other])) > 1]
+    patterns = {_pattern(str(row[column])) for row in whole if _has_cell(row, column)}
+    return _pattern(str(rows[place][column])) not in patterns
 
 
 def _says_again(row: Sequence[Cell], names: Sequence[Cell]) -> bool:
@@ -920,15 +968,21 @@ def _without_totals(rows: Rows, data: list[int], notes: list[str]) -> list[int]:
     if not candidates or len(candidates) > len(data) // 3:
         return data
     others = [place for place in data if place not in set(candidates)]
-    left_out = []
+    sums_up: dict[str, list[bool]] = {}
+    totals = []
     began = 0
     for place in candidates:
         numbers = _numbers_in(rows, place, others)
         n_before = int(np.searchsorted(others, place))
         blocks = [others[began:n_before], others, others[:n_before]]
         began = n_before
-        if numbers and any(_all_sum_up(rows, place, block, numbers) for block in blocks):
-            left_out.append(place)
+        is_total = any(_all_sum_up(rows, place, block, numbers) for block in blocks)
+        if numbers:
+            sums_up.setdefault(_label_of(rows[place]), []).append(is_total)
+        if numbers and is_total:
+            totals.append(place)
+    # A label of which most rows sum up nothing is a category, such as "average" beside "good".
+    left_out = [place for place in totals if np.mean(sums_up[_label_of(rows[place])]) > 0.5]
     if not left_out:
         return data
     keep = f"{option('rows', f'{data[0] + 1}:{data[-1] + 1}')} keeps such rows."
@@ -949,9 +1003,10 @@ def _all_sum_up(
     """Return whether every number is the sum, the mean or the like of a column of some rows."""
     if len(block) < FEWEST_SUMMED:
         return False
+    label = _label_of(rows[place])
     for column, value in numbers.items():
         values = _values_in(rows, block, column)
-        if not len(values) or not _sums_up(value, values, _rounding(rows[place][column])):
+        if not len(values) or not _sums_up(value, values, _rounding(rows[place][column]), label):
             return False
     return True
 
@@ -980,17 +1035,23 @@ def _note_on_sums(rows: Rows, data: list[int], notes: list[str]) -> None:
         )
 
 
-def _sums_up(value: float, values: np.ndarray, rounding: float) -> bool:
+def _sums_up(value: float, values: Array, rounding: float, label: str = "") -> bool:
     """Return whether a number is the sum, the mean, the median or the count of others.
 
-    A number with digits behind its sign may be rounded to these.
+    A number with digits behind its sign may be rounded to these. The label of its row may say which
+    of them it is.
     """
+    mean = values.mean()
     median = float(np.median(values))
-    candidates = [values.sum(), values.mean(), median, float(len(values))]
-    candidates += [values.min(), values.max()]
-    if len(values) > 1:
-        spread = values.std(ddof=1)
-        candidates += [spread, spread**2, spread / len(values) ** 0.5]
+    if MEANS.fullmatch(label):
+        candidates = [mean, median]
+    elif SUMS.fullmatch(label):
+        candidates = [values.sum(), mean]
+    else:
+        candidates = [values.sum(), mean, median, float(len(values)), values.min(), values.max()]
+        if len(values) > 1:
+            spread = values.std(ddof=1)
+            candidates += [spread, spread**2, spread / len(values) ** 0.5]
     scale = NEARLY_EQUAL * max(float(np.abs(values).sum()), 1e-300)
     rounded = any(np.isclose(value, candidate, rtol=5e-3) for candidate in candidates)
     if rounding < 0.5:
