@@ -106,7 +106,15 @@ def few_draws(request):
     with pytest.MonkeyPatch.context() as patch:
         if request.path.parent.name != "slow":
             take_few_draws(patch)
-        yield
+        yield patch
+
+
+@pytest.fixture
+def all_draws(few_draws):
+    """Take as many trees and permutations as the program does."""
+    few_draws.undo()
+    yield
+    take_few_draws(few_draws)
 
 
 @pytest.fixture

@@ -13,7 +13,8 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 import transduce
-from transduce.app.filling import plan
+from transduce.app.cli.demonstration import compare_with_truth, demo_table
+from transduce.app.filling import fill, plan
 from transduce.app.filling.options import DEFAULTS
 from transduce.app.report.quality import CLEARLY_BETTER, FEWEST_TICKED
 from transduce.conformal import Miscoverage
@@ -140,6 +141,18 @@ def test_the_table_of_bounds_is_that_of_the_law():
     for n_calibration, bound in lines:
         law = Miscoverage.at(0.9, n_unlabelled=1000, n_calibration=int(n_calibration))
         assert law.quantile(0.95) == int(bound)
+
+
+def test_the_demo_prints_what_the_readme_and_the_landing_page_say(all_draws):
+    table, target, truth = demo_table("diabetes")
+    compared = compare_with_truth(fill(table, target, guarantee="column"), truth)
+    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    assert " ".join(compared.split()) in readme, "run python docs/demo_figure.py as well"
+    n_outside = re.search(r"Outside their intervals: (\d+)", compared)[1]
+    assert f"of which {n_outside} are outside" in readme
+    landing_page = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    assert f"of which {n_outside} are outside" in landing_page
+    assert f"In fact {n_outside} were." in landing_page
 
 
 def test_methods_are_named_as_in_the_code():
