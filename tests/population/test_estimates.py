@@ -601,6 +601,16 @@ class TestLimits:
         known_too = Sample(np.arange(300) < 60)
         assert estimate_mean(y, f, sample=known_too)["kind"].iloc[0] == "approximate"
 
+    def test_a_prediction_far_beyond_zeros_and_ones_promises_nothing(self):
+        rng = np.random.default_rng(11)
+        truth = (rng.random(400) < 0.3).astype(float)
+        f = np.clip(0.2 + 0.5 * truth + 0.1 * rng.normal(size=400), 0.0, 1.0)
+        y = np.where(np.arange(400) < 100, truth, np.nan)
+        f[200:203] = [0.0, 0.5, 1.0]
+        assert estimate_mean(y, f)["kind"].iloc[0] == "approximate"
+        f[200] = 100.0
+        assert estimate_mean(y, f)["kind"].iloc[0] == "none"
+
     def test_predictions_somewhat_beyond_the_labelled_ones_are_usual(self):
         """Log-normal ones, which are good: rows beyond those of the sample are to be expected."""
         rng = np.random.default_rng(10)

@@ -64,6 +64,8 @@ class TestLaws:
         skewness = skewness_of_all(numbers)
         assert skewness_of_all(1e6 + 1e3 * numbers) == pytest.approx(skewness, rel=1e-6)
         assert skewness_of_all(-numbers) == pytest.approx(-skewness)
+        for unit in (1e-310, 1e300):
+            assert skewness_of_all(unit * numbers) == pytest.approx(skewness, rel=1e-6)
 
     def test_at_least_that_of_the_sample(self):
         rng = np.random.default_rng(4)

@@ -340,7 +340,7 @@ def far_predictions(column: PartlyKnown, rows: Mask) -> AnyArray:
     """Return the unlabelled ones of some rows (n,) whose predictions lie far out, farthest first.
 
     A wrong decimal sign in one prediction of 400 moved a mean by 36 of its standard errors, and no
-    error at a label showed it. Not for zeros and ones, of which predictions are bounded.
+    error at a label showed it.
     """
     beyond = beyond_labelled(column, rows)
     widest = np.ptp(column.predictions[column.sample.rows])
@@ -351,13 +351,16 @@ def far_predictions(column: PartlyKnown, rows: Mask) -> AnyArray:
 def beyond_labelled(column: PartlyKnown, rows: Mask) -> Array:
     """Return by how much predictions (n,) of unlabelled rows lie beyond those of all labelled ones.
 
-    0 at other rows.
+    0 at other rows. No prediction of zeros and ones that lies between them is far out.
     """
     missing = column.unknown & rows
-    if column.is_zeros_and_ones:
-        return np.zeros(len(column.predictions))
     known = column.predictions[column.sample.rows]
-    inside = np.clip(column.predictions, np.min(known), np.max(known))
+    lowest = np.min(known)
+    highest = np.max(known)
+    if column.is_zeros_and_ones:
+        lowest = min(lowest, 0.0)
+        highest = max(highest, 1.0)
+    inside = np.clip(column.predictions, lowest, highest)
     return np.where(missing, column.predictions - inside, 0.0)
 
 

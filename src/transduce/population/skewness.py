@@ -34,22 +34,30 @@ MOST_SKEWED = 16.0
 
 def skewness_of(numbers: Array) -> float:
     """Return the mean cube of numbers about their mean, in units of their spread; 0 if alike."""
-    off = numbers - np.mean(numbers)
-    largest = float(np.max(np.abs(off), initial=0.0))
-    if not largest > 0.0:
+    off = about_mean(numbers)
+    if not off.any():
         return 0.0
-    off = off / largest
     return float(np.mean(off**3) / np.mean(off**2) ** 1.5)
 
 
 def skewness_of_all(sample: Array) -> float:
     """Return the skewness of numbers of which a sample is known; 0 if all of it are alike."""
     of_sample = skewness_of(sample)
-    if len(sample) < FEWEST_FOR_RATIOS or not np.ptp(sample) > 0.0:
+    off = about_mean(sample)
+    if len(sample) < FEWEST_FOR_RATIOS or not off.any():
         return of_sample
-    third, fourth = ratios_of_l_moments(sample - np.mean(sample))
+    third, fourth = ratios_of_l_moments(off)
     by_ratios = float(np.sign(third)) * log_normal_skewness(abs(third), fourth)
     return max(of_sample, by_ratios, key=abs)
+
+
+def about_mean(numbers: Array) -> Array:
+    """Return numbers about their mean, in units of the one that lies farthest from it."""
+    off = numbers - np.mean(numbers)
+    largest = np.max(np.abs(off), initial=0.0)
+    if not largest > 0.0:
+        return np.zeros(len(numbers))
+    return np.asarray(off / largest)
 
 
 def ratios_of_l_moments(numbers: Array) -> tuple[float, float]:
