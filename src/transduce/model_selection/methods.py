@@ -440,7 +440,9 @@ REGISTRY = (
         tasks=(CLASSES,),
         blended={CLASSES: ALWAYS},
         make=_small_trees,
-        fit_seconds=lambda case: 0.1 + 5e-5 * case.n_labels + case.many_classes(a_label=5e-5),
+        fit_seconds=lambda case: (
+            0.1 + 1e-6 * case.n_labels * (case.n_features or 20) + case.many_classes(a_label=3e-7)
+        ),
         answer_seconds=lambda case: 2e-6 * max(case.n_classes, 2) / 2,
     ),
 )
