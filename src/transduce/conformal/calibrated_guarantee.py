@@ -165,11 +165,11 @@ def _reasons(table: CalibratedTable, bounded: Guarantee) -> tuple[str, ...]:
 
 def _why_since(n_since: int) -> str:
     """Return why rows that were labelled since the draw leave a guarantee approximate."""
-    rows = counted(n_since, "row was", "rows were")
+    rows = counted(n_since, "row that was not drawn was", "rows that were not drawn were")
     return (
-        f"{rows} labelled after the draw, which were not drawn: if what they hold, or how well it "
-        "is predicted, was a reason to choose them, the rows that are left differ from the drawn "
-        "ones, so that the guarantee is approximate. Draw again to make it exact."
+        f"{rows} labelled after the draw: if what such a row holds, or how well it is predicted, "
+        "was a reason to choose it, the rows that are left differ from the drawn ones, so that the "
+        "guarantee is approximate. Draw again to make it exact."
     )
 
 
