@@ -463,6 +463,12 @@ def test_checks_of_a_second_person_come_in_a_table_of_the_same_rows():
         audit(table, "gold", "llm", second="gold2", checks=second[::-1])
     with pytest.raises(ValueError, match="The table of checks has no column 'gold'"):
         audit(table, "gold", "llm", checks=second)
+    # Rows of one prediction may be in another order, which nothing shows.
+    with pytest.raises(ValueError, match="Name the column that both tables have in common"):
+        audit(table, "gold", "llm", second="gold2", checks=second.drop(columns="text"))
+    numbered = table.assign(text=[f"text {row}" for row in range(20)])
+    fewer = second.assign(text=numbered["text"]).drop(columns="llm")
+    assert audit(numbered, "gold", "llm", second="gold2", checks=fewer).agreement.n_both == 8
 
 
 def test_a_group_without_a_name_is_called_alike_from_any_kind_of_table(tmp_path):

@@ -109,7 +109,9 @@ class TestRowsLabelledAfterTheDraw:
         table, wrong = self.table()
         guarantee = fill(table, "y", method="ridge").guarantee
         assert guarantee.kind == "approximate"
-        assert guarantee.reasons[0].startswith(f"{len(wrong)} rows that were not drawn were labelled")
+        assert guarantee.reasons[0].startswith(
+            f"{len(wrong)} rows that were not drawn were labelled"
+        )
 
     def test_shares_are_those_of_an_audit(self):
         table, _wrong = self.table()

@@ -151,6 +151,9 @@ def test_a_second_person_judges_the_same_rows_without_seeing_the_labels(judged, 
         rows = judge_sample(second, answers)
         assert {*rows} == first
         assert "judged again" in views.view(second)["check"]["sample"]["headline"]
+    with begin(path, "spam/ham", person="Bo", again="gold") as third:
+        judge_sample(third, truth)
+        assert third.export().labelled.name == "judged-spam-ham-labelled.csv"
     with pytest.raises(ValueError, match="nobody has judged rows there"):
         begin(path, "gold3", again="nobody")
 

@@ -520,12 +520,18 @@ def _find_identifier(
 
 
 def _have_same_rows(frame: pd.DataFrame, checks: pd.DataFrame, labels: list[ColumnName]) -> bool:
-    """Return whether two tables agree in every column that both have, but for labels."""
+    """Return whether two tables agree in every column that both have, but for labels.
+
+    These must be all columns of the table, or tell its rows apart: where the site is all that both
+    have, the rows of a site may be in another order.
+    """
     if len(frame) != len(checks):
         return False
     stems = tuple(str(name).removesuffix(LABELLED) for name in labels)
-    both = [name for name in frame.columns if name in checks.columns]
-    both = [name for name in both if not str(name).startswith(stems)]
+    others = [name for name in frame.columns if not str(name).startswith(stems)]
+    both = [name for name in others if name in checks.columns]
+    if len(both) < len(others) and frame[both].astype(str).duplicated().any():
+        return False
     return bool(both) and all(
         frame[name].reset_index(drop=True).equals(checks[name].reset_index(drop=True))
         for name in both

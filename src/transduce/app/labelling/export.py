@@ -24,7 +24,7 @@ from transduce.app.labelling.model import Model
 from transduce.app.labelling.prepared import Prepared
 from transduce.app.labelling.samples import AGAIN, DRAW
 from transduce.app.labelling.sentences import certificate_text
-from transduce.app.labelling.session import Exported, Session
+from transduce.app.labelling.session import Exported, Session, as_name_part
 from transduce.app.labelling.session_fill import PageAnswers, SessionFill
 from transduce.app.labelling.state import ENOUGH_DRAWS, Answers, State, replay
 from transduce.app.tables import files
@@ -49,7 +49,7 @@ def write_files(session: Session, path: Path, *, force: bool) -> Exported:
     sample = session.state.sample
     if sample is not None and sample.kind == AGAIN:
         # The first person's files lie beside the same table.
-        of_whom = f"{session.table.target}-"
+        of_whom = f"{as_name_part(session.table.target)}-"
     labelled = files.named_after(path, f"{of_whom}labelled")
     filled = files.named_after(path, f"{of_whom}filled")
     report = files.named_after(path, f"{of_whom}filled", ".html")

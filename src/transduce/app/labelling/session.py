@@ -161,6 +161,11 @@ def as_columns(predictions: str | Sequence[str] | None) -> list[str]:
     return list(predictions)
 
 
+def as_name_part(name: str) -> str:
+    """Return a name, such as CD4/CD8, as it may stand in that of a file."""
+    return re.sub(r"[^\w]+", "-", name).strip("-") or "table"
+
+
 def journal_path(table: LabelTable) -> Path | None:
     """Return where the journal of a table lies: beside it; None for a frame."""
     if table.path is None:
@@ -171,7 +176,7 @@ def journal_path(table: LabelTable) -> Path | None:
         address = database_address(table.source.name)
         of_database = address.table if address is not None else None
         parts.insert(1, table.source.sheet or of_database or "")
-    words = [re.sub(r"[^\w]+", "-", part).strip("-") or "table" for part in parts if part]
+    words = [as_name_part(part) for part in parts if part]
     return table.path.with_name(f"{'-'.join(words)}-labels.jsonl")
 
 
