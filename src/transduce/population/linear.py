@@ -355,8 +355,8 @@ def beyond_labelled(column: PartlyKnown, rows: Mask) -> Array:
     """
     missing = column.unknown & rows
     known = column.predictions[column.sample.rows]
-    lowest = np.min(known)
-    highest = np.max(known)
+    lowest = float(np.min(known))
+    highest = float(np.max(known))
     if column.is_zeros_and_ones:
         lowest = min(lowest, 0.0)
         highest = max(highest, 1.0)
