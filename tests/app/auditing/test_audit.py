@@ -478,3 +478,17 @@ def test_a_group_without_a_name_is_called_alike_from_any_kind_of_table(tmp_path)
     for source in (table, tmp_path / "judged.csv"):
         groups = audit(source, "gold", "llm", by="region").as_json()["by"]["region"]
         assert set(groups) == {"north", "(empty)"}
+
+
+def test_what_is_unusual_about_the_table_of_checks_is_told(tmp_path):
+    """Which of its rows were left out, and why, is not seen in the number of matched checks."""
+    table = pd.DataFrame({"id": [f"P{row}" for row in range(20)], "llm": ["yes", "no"] * 10})
+    checks = table.iloc[:10].assign(gold=table["llm"], by="Ada")
+    path = tmp_path / "checks.csv"
+    path.write_text(checks.to_csv(index=False) + "Note: two rows are open,,,\n")
+    notes = audit(table, "gold", "llm", checks=path, id="id").notes
+    assert any(note.startswith("checks.csv: 1 row below the data") for note in notes)
+    table.to_csv(tmp_path / "table.csv", index=False)
+    words = [tmp_path / "table.csv", "--target", "gold", "--checks", path, "--id", "id"]
+    result = CliRunner().invoke(app, ["fill", *map(str, words)])
+    assert "checks.csv: 1 row below the data" in " ".join(result.output.split())

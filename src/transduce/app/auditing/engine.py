@@ -184,8 +184,9 @@ def _with_checks(
         return source.frame, list(source.notes)
     candidates = (question.target, question.second, question.seen)
     wanted = [name for name in candidates if name is not None]
-    frame, notes = join_checks(source.frame, _read_table(checks).frame, id, wanted)
-    return frame, [*source.notes, *notes]
+    table_of_checks = _read_table(checks)
+    frame, notes = join_checks(source.frame, table_of_checks.frame, id, wanted)
+    return frame, [*source.notes, *table_of_checks.notes_elsewhere, *notes]
 
 
 def _settle_checks(

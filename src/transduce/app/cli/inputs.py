@@ -61,7 +61,9 @@ def with_list(source: Table, targets: list[str], given: OptionValues) -> Table:
     """Return a table with the labels of a list of drawn rows that came back, if one is named."""
     if given["checks"] is None:
         return source
-    checks = read_table(str(given["checks"]), {}).frame
+    table_of_checks = read_table(str(given["checks"]), {})
+    checks = table_of_checks.frame
+    source = source.with_account(table_of_checks.notes_elsewhere, given["checks"])
     if len(targets) > 1 and not checks.columns.isin(targets).any():
         raise typer.BadParameter(
             f"--checks: {given['checks']} has none of the columns {quoted(targets)}."

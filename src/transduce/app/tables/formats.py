@@ -160,6 +160,13 @@ class Table:
         return self.original.lines
 
     @property
+    def notes_elsewhere(self) -> list[str]:
+        """The notes as they are where another table is the subject."""
+        if not self.name:
+            return self.notes
+        return [f"{Path(self.name).name}: {note}" for note in self.notes]
+
+    @property
     def files(self) -> tuple[Path, ...]:
         """The files that the table came from, if any: what is made of them is as private."""
         for name in (self.name, self.name.partition("::")[0]):  # a table of a database has both
