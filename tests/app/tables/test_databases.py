@@ -13,7 +13,12 @@ from typer.testing import CliRunner
 from transduce import fill
 from transduce.app.cli.app import app
 from transduce.app.tables import files
-from transduce.app.tables.databases import database_address, is_database, largest_table
+from transduce.app.tables.databases import (
+    SqliteDatabase,
+    database_address,
+    is_database,
+    largest_table,
+)
 
 
 @pytest.fixture
@@ -170,3 +175,24 @@ def test_a_report_on_a_private_database_is_private(tmp_path):
     table = files.read(f"{path}::lab")
     assert table.files == (path,)
     assert fill(table, "y", method="ridge").source.origin == (path,)
+
+
+def test_rows_of_all_tables_are_counted_once_for_a_file(tmp_path, monkeypatch):
+    """The page asks again and again; counting takes seconds where tables have millions of rows."""
+    path = tmp_path / "a.sqlite"
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        for name, n_rows in (("few", 2), ("many", 5)):
+            pd.DataFrame({"x": range(n_rows)}).to_sql(name, connection, index=False)
+    counted = []
+    count = SqliteDatabase.count_rows
+
+    def count_rows(database, name):
+        counted.append(name)
+        return count(database, name)
+
+    monkeypatch.setattr(SqliteDatabase, "count_rows", count_rows)
+    assert [largest_table(path) for _ in range(3)] == ["many"] * 3
+    assert counted == ["few", "many"]
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        pd.DataFrame({"x": range(5000)}).to_sql("most", connection, index=False)
+    assert largest_table(path) == "most"

@@ -12,6 +12,7 @@ import json
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -106,6 +107,14 @@ def largest_table(path: Path) -> str | None:
     address = database_address(path)
     if address is None or address.table or not path.is_file():
         return None
+    about = path.stat()
+    return _largest_table(address, about.st_mtime_ns, about.st_size)
+
+
+@lru_cache(maxsize=100)
+def _largest_table(address: DatabaseAddress, changed_at: int, size: int) -> str | None:
+    """Return the same; rows are counted once, as long as the file stays as it is."""
+    del changed_at, size
     with _opened(address, write=False) as database:
         names = database.table_names()
         if len(names) < 2:
