@@ -345,3 +345,40 @@ def test_merged_names_of_groups_end_with_their_columns(tmp_path):
     frame = files.read(tmp_path / "t.xlsx").frame
     names = ["Patient id", "Patient sex", "Blood LDL", "Blood Na", "Remarks"]
     assert frame.columns.tolist() == names
+
+
+COUNTRIES = ["N", "SE", "SD", "Max", "MW", "N/A", "n.b.", "Min", "Std"]
+
+
+@pytest.mark.parametrize("label", COUNTRIES)
+@pytest.mark.parametrize("value", [3, 40, 22])
+def test_a_row_that_has_the_name_of_a_statistic_by_chance_stays(label, value):
+    """Sweden, Sudan, a person called Max: the least, the greatest or a usual number is no total."""
+    values = [3, 9, 14, 17, 22, 25, 31, 40, 37, 5, 12, 28]
+    rows = [["place", "who", "x"], *[[f"c{x}", "abc"[x % 3], x] for x in values]]
+    other = {"Max": 22, "Min": 22, "SE": value, "MW": 40}.get(label, value)
+    rows.insert(5, [label, "a", other])
+    layout = find_layout(rows)
+    assert len(layout.rows) == len(values) + 1
+    assert not layout.notes
+
+
+@pytest.mark.parametrize("cell", ["#N/A", "*", "-", "n.b.", "#NV"])
+def test_a_last_row_with_marks_of_empty_cells_alone_stays(cell):
+    for last in ([None, None, cell, None], [cell, None, None, None], [cell, "f", None, None]):
+        layout = find_layout([NAMES, *DATA, last])
+        assert len(layout.rows) == len(DATA) + 1
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        ["p0", "m", "(EUR 5.57)", 140],
+        ["p0", "m", "($5.57)", "(12)"],
+        ["pending", "—", "n.b.", "n.b."],
+    ],
+)
+def test_amounts_and_gaps_below_the_names_are_no_units(first):
+    layout = find_layout([NAMES, first, *DATA])
+    assert layout.header == (0,)
+    assert len(layout.rows) == len(DATA) + 1

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from transduce.app.tables.features import vectorize
 from transduce.app.tables.moments import Moments
 
 DAYS = pd.Series(pd.to_datetime(["2024-01-05", "1969-12-31", None, "2031-11-23", "2024-02-29"]))
@@ -118,7 +119,7 @@ def test_numbers_that_are_dates_and_centuries():
 MIXED = {
     "ISO and points": (["2024-01-09", "2024-02-09", "31.12.2023"], "2024-01-09 2024-02-09 2023-12-31"),
     "days first, as in the others": (["09/01/2024", "05/02/2024", "31.12.2023"], "2024-01-09 2024-02-05 2023-12-31"),
-    "months first, as in the others": (["09/01/2024", "05/02/2024", "12-31-2023"], None),
+    "months first, as in the others": (["09/01/2024", "05/02/2024", "12-31-2023"], "2024-09-01 2024-05-02 2023-12-31"),
     "months first, alone": (["09/01/2024", "05/02/2024", "2023-12-31"], "2024-09-01 2024-05-02 2023-12-31"),
     "words": (["Jan 9, 2024", "9 January 2024", "10.01.2024"], "2024-01-09 2024-01-09 2024-01-10"),
     "with and without a time": (["2024-01-09 10:30", "09.01.2024"], "2024-01-09 2024-01-09"),
@@ -158,3 +159,67 @@ def test_cells_that_are_no_dates_are_left_out_of_the_formats():
     column = pd.Series(["2024-01-09", "09.02.2024", "2024-03-10", "31.12.2023", "soon"] * 3)
     numbers = Moments.of(column).numbers(column)
     assert np.isnan(numbers).tolist() == [False, False, False, False, True] * 3
+
+
+FORMATS = [
+    *("%d-%b-%Y", "%d-%b-%y", "%m/%d/%y", "%d.%m.%y", "%m/%d/%Y %I:%M %p", "%d%b%Y"),
+    *("%d%b%Y:%H:%M:%S", "%Y.%m.%d", "%d.%m.%Y, %H:%M", "%d.%m.%Y %H:%M Uhr", "%b-%y", "%m/%Y"),
+    *("%a %b %d %H:%M:%S %Y", "%a, %d %b %Y %H:%M:%S +0000", "%Y%m%dT%H%M%S", "%m-%d-%Y"),
+    *("%Y年%m月%d日", "%Y%m%d", "%d. %m. %Y", "%d %b %y"),
+]
+
+
+@pytest.mark.parametrize("style", FORMATS)
+def test_a_column_and_a_target_of_dates_are_read_alike(style):
+    """What is a date in the column to be filled is one in any other column."""
+    days = pd.Timestamp("2019-03-01") + pd.to_timedelta(np.arange(60) * 1000003, unit="s")
+    written = pd.Series([day.strftime(style) for day in days], dtype=object)
+    meant = pd.to_datetime(written, format=style)
+    if meant.dt.tz is not None:
+        meant = meant.dt.tz_convert(None)
+    column = pd.to_numeric(written) if style == "%Y%m%d" else written
+    features = vectorize(pd.DataFrame({"a": column, "b": np.arange(60) % 7}))
+    assert features.columns.set_index("name").loc["a", "kind"] == "date"
+    seconds = features.encoder.readings["a"].seconds(column)
+    np.testing.assert_array_equal(seconds, (meant - pd.Timestamp(0)) / pd.Timedelta("1s"))
+    moments = Moments.of(column)
+    assert moments.written(moments.numbers(column)).astype(str).tolist() == written.tolist()
+
+
+LANGUAGES = {
+    "German": (["{d}. Januar {y}", "{d}. März {y}", "{d}. Mai {y}", "{d}. Dezember {y}"]),
+    "German, short": (["{d:02d}. Jan {y}", "{d:02d}. Mrz {y}", "{d:02d}. Mai {y}", "{d:02d}. Dez {y}"]),
+    "French": (["{d} janvier {y}", "{d} mars {y}", "{d} mai {y}", "{d} décembre {y}"]),
+    "Spanish": (["{d:02d}-ene-{y}", "{d:02d}-mar-{y}", "{d:02d}-may-{y}", "{d:02d}-dic-{y}"]),
+    "English": (["January {d}, {y}", "March {d}, {y}", "May {d}, {y}", "December {d}, {y}"]),
+    "shortened": (["Jan. {d}, {y}", "Mar. {d}, {y}", "May {d}, {y}", "Dec. {d}, {y}"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_months_of_other_languages(language):
+    months = [1, 3, 5, 12]
+    days = [(2020 + k % 4, k % 4, 1 + k % 27) for k in range(40)]
+    written = [LANGUAGES[language][m].format(d=d, y=y) for y, m, d in days]
+    column = pd.Series(written, dtype=object)
+    moments = Moments.of(column)
+    meant = pd.to_datetime([f"{y}-{months[m]}-{d}" for y, m, d in days])
+    assert moments.read(column).tolist() == meant.tolist()
+    assert moments.written(moments.numbers(column)).tolist() == written
+    features = vectorize(pd.DataFrame({"a": column, "b": np.arange(40) % 7}))
+    assert features.columns.set_index("name").loc["a", "kind"] == "date"
+
+
+def test_ordinals_in_dates():
+    column = pd.Series(["May 1st, 2023", "June 22nd, 2023", "July 3rd, 2023", "May 4th, 2024"] * 3)
+    assert Moments.of(column).read(column)[1] == pd.Timestamp("2023-06-22")
+
+
+@pytest.mark.parametrize(
+    "codes", [["0400-01", "0400-02"], ["4711-01", "4711-12"], ["1:20", "1:40", "1:80", "1:160"]]
+)
+def test_accounts_and_titres_are_no_moments(codes):
+    column = pd.Series(np.resize(codes, 40), dtype=object)
+    assert Moments.of(column) is None
+    features = vectorize(pd.DataFrame({"a": column, "b": np.arange(40) % 7}))
+    assert features.columns.set_index("name").loc["a", "kind"] == "category"

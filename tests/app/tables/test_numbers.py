@@ -458,3 +458,99 @@ def test_reading_the_number_in_each_cell_is_not_advised_where_units_seem_to_diff
         with pytest.raises(ValueError, match=r"of its 4\d labels") as refused:
             read_target(pd.DataFrame({"y": cells}), "y")
         assert ("read the number in each" in str(refused.value)) == is_advised
+
+
+WORDS = ["n.b.", "haemolysed", "see note"]
+
+
+@pytest.mark.parametrize("words", [WORDS[:1], WORDS[1:2], WORDS])
+@pytest.mark.parametrize("share", [0.3, 0.6])
+def test_a_few_words_however_often_cost_no_column_of_numbers(words, share):
+    """A third of a column of a laboratory may say why there is no number: it stays one."""
+    values = np.random.default_rng(2).uniform(1, 50, N).round(1)
+    is_word = np.arange(N) % 10 < 10 * share
+    cells = [
+        words[place % len(words)] if gone else f"{value} mg/l"
+        for place, (value, gone) in enumerate(zip(values, is_word, strict=True))
+    ]
+    frame = pd.DataFrame({"a": cells, "b": np.arange(N) % 7, "y": values})
+    features = vectorize(frame, "y")
+    assert features.columns.set_index("name").loc["a", "kind"] == "number"
+    read = features.encoder.readings["a"].values(frame["a"])
+    np.testing.assert_array_equal(read, np.where(is_word, np.nan, values))
+    notes = " ".join(texts(features.notes))
+    assert all(repr(word) in notes for word in words)
+    # As a target all cells are full, so that the sentence names the option that empties them.
+    with pytest.raises(ValueError, match="nothing to fill") as refused:
+        read_target(frame, "a")
+    for word in words:
+        assert repr(word) in str(refused.value)
+    target = read_target(without(frame, words), "a")
+    np.testing.assert_array_equal(target.labels, np.where(is_word, np.nan, values))
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["1", "2", "X", "Y"],
+        ["1", "2", "3", "pass", "fail"],
+        ["<18", ">=18"],
+        ["under 18", "over 18"],
+        ["NCT01", "NCT02"],
+        ["ASA 1", "ASA 2", "ASA 3"],
+    ],
+)
+def test_names_with_numbers_stay_categories(cells):
+    frame = pd.DataFrame({"a": np.resize(np.array(cells, dtype=object), N), "b": np.arange(N)})
+    assert vectorize(frame).columns.set_index("name").loc["a", "kind"] == "category"
+
+
+@pytest.mark.parametrize(
+    ("cell", "value", "side"),
+    [
+        ("below 2.5", 2.5, -1),
+        ("unter 2,5", 2.5, -1),
+        ("less than 2.5", 2.5, -1),
+        ("&lt;2.5", 2.5, -1),
+        ("‹2.5", 2.5, -1),
+        ("more than 40", 40.0, 1),
+        ("12.3 H", 12.3, 0),
+        ("12.3 LL", 12.3, 0),
+        ("12.3 (L)", 12.3, 0),
+        ("12.3 (!)", 12.3, 0),
+        ("12.3 !", 12.3, 0),
+        ("12.3 a)", 12.3, 0),
+        ("1.2 x 10^1", 12.0, 0),
+        ("1.2 × 10¹", 12.0, 0),
+        ("120 × 10⁻¹", 12.0, 0),
+        ("1.2D+01", 12.0, 0),
+    ],
+)
+def test_marks_of_laboratories_cost_no_cell(cell, value, side):
+    read = read_numbers([cell, *numbers()])
+    assert read.values[0] == value
+    assert read.side[0] == side
+
+
+@pytest.mark.parametrize(
+    ("spelled", "unit"),
+    [
+        ("{} x10^9/L", "x10^9/L"),
+        ("{} 10^9/l", "10^9/l"),
+        ("{} ×10⁹/L", "×10⁹/L"),
+        ("{} mL/min/1.73m2", "mL/min/1.73m2"),
+        ("{} l/100 km", "l/100 km"),
+        ("Rs. {}", "Rs"),
+        ("Kč {}", "Kč"),
+        ("kr {}", "kr"),
+        ("Fr. {}", "Fr"),
+        ("{}\u00a0zł", "zł"),
+    ],
+)
+def test_units_with_digits_and_currencies_by_their_letters(spelled, unit):
+    cells = [spelled.format(text) for text in numbers()]
+    read = find_numbers(cells)
+    assert read.unit == unit
+    np.testing.assert_array_equal(read.values, [float(text) for text in numbers()])
+    behind = find_numbers([*cells, spelled.format("-7.5")])
+    assert behind.values[-1] == -7.5

@@ -150,3 +150,14 @@ def test_the_number_among_words_of_the_target_counts():
             "dose",
             number=["dose"],
         )
+
+
+def test_numbers_with_units_are_no_spellings_of_each_other():
+    """To merge a debt with an asset would be silently wrong."""
+    for texts in (
+        ["EUR 8.10", "EUR 8.10-", "(EUR 8.10)"],
+        ["1,43e+04", "1,43e-04"],
+        ["3,6 10^9/l", "6,3 10^9/l"],
+        ["- R$1.38", "R$1.38"],
+    ):
+        assert alike_spellings(dict.fromkeys(texts, 5)) == []

@@ -18,10 +18,28 @@ _ASCII = dict.fromkeys(map(ord, _HYPHENS), "-") | _FULL_WIDTH
 _ASCII |= dict.fromkeys(map(ord, _INVISIBLE), "") | dict.fromkeys(map(ord, _NARROW), "\u00a0")
 _TEXT_MARK = re.compile(r"['‘’](?=\s*[^\s'‘’])(?!.*['‘’]$)")  # of spreadsheets: "this is text"
 _SWISS_GROUP = re.compile(r"(?<=\d)[‘’](?=\d{3})")
+_TIMES_POWER = re.compile(  # as in "1.2 x 10^3" and "1.2 × 10³"; "x10^9/L" is a unit
+    r"(?<=\d)\s?[x×·*]\s?10(?:(?:\^|\*\*)\(?([-+]?\d{1,2})\)?|([⁻⁺]?[⁰¹²³⁴-⁹]{1,2}))(?!\s?/|\w)"
+)
+_SUPERSCRIPTS = str.maketrans("⁻⁺⁰¹²³⁴⁵⁶⁷⁸⁹", "-+0123456789")
+_SAS_POWER = re.compile(r"(?<=[\d.])[dD](?=[-+]\d\d$)")
 _NO_CENTS = re.compile(r"(?<=\d)[.,]\s?[-—]{1,2}(?=\s*[^\d\s]*$)")  # of prices: "5,-" is five
 
 _SYMBOLS = "$¢£¤¥฿៛₠-₿"
-CURRENCY = rf"(?:[A-Z]{{0,2}}[{_SYMBOLS}]|[A-Z]{{3}})"
+# Currencies by their letters: three others before digits are a name, as in NCT01 and "ASA 2".
+_CODE_WORDS = (
+    "AED AFN AMD AOA ARS AUD AWG AZN BAM BBD BDT BGN BHD BIF BMD BND BOB BRL BSD BTN BWP BYN "
+    "BZD CAD CDF CHF CLP CNY COP CRC CVE CZK DEM DJF DKK DOP DZD EGP ERN ESP ETB EUR FJD FRF "
+    "GBP GEL GHS GIP GMD GNF GTQ GYD HKD HNL HRK HTG HUF IDR ILS INR IQD IRR ISK ITL JMD JOD JPY "
+    "KES KGS KHR KMF KPW KRW KWD KYD KZT LBP LKR LRD LSL LYD MAD MDL MGA MKD MMK MNT MOP MRU "
+    "MUR MVR MWK MXN MYR MZN NAD NGN NIO NLG NOK NPR NZD OMR PAB PEN PGK PHP PKR PLN PYG QAR RMB "
+    "RON RSD RUB RWF SAR SBD SCR SDG SEK SGD SHP SLE SRD SSP STN SYP SZL THB TJS TMT TND "
+    "TRY TTD TWD TZS UAH UGX USD UYU UZS VES VND VUV WST XAF XCD XOF XPF YER ZAR ZMW ZWL BTC ETH "
+    "ATS SFr Euro Fr Kč Ft kr Kr zł Rs лв руб TL din lei"
+)
+_CODES = _CODE_WORDS.replace(" ", "|")
+CURRENCY = rf"(?:[A-Z]{{0,2}}[{_SYMBOLS}]|(?:{_CODES})(?![^\W\d_]))"
+_SHORTENED = re.compile(rf"({CURRENCY})\.(?=\s*[-+(]?\s*\d)")  # as in "Rs. 500"
 BEFORE = re.compile(rf"{CURRENCY}?|[#№%]")
 # Fractions, circled digits and the like are letters to Python; in a unit they are none, since they
 # change the number: "40½" is not forty.
@@ -30,20 +48,24 @@ _LETTER = rf"[^\W\d_{_NUMERAL}]"
 _UNIT_START = rf"""{_LETTER}|[%‰°(/"'′″{_SYMBOLS}]|-(?={_LETTER}{{2}})"""
 _NO_UNIT = re.compile(r"[+±∓—<>=~]|-(?![^\W\d_])|[,:;/]$|^[Oo]$")
 _POWER = r"(mm|cm|m|km|in|ft|yd)\^?[23]"
+# Counts of cells and other units that have digits of their own, as "10^9/L" and "l/100 km".
+_POWER += r"|[x×·*]?\s?10(?:\^|\*{1,2})?[\d⁰¹²³⁴-⁹]{1,2}\s?/\s?[µμu]?[lL]"
+_POWER += r"|[^\W\d_]{1,5}(?:/[^\W\d_]{1,4})?/(?:100\s?km|1[.,]73\s?m[²2])"
 _UNIT_PART = rf"[^\d\s{_NUMERAL}]"
 AFTER = re.compile(rf"|(?={_UNIT_START}){_UNIT_PART}{{1,8}}|{_POWER}")
 SPELLED = re.compile(rf"(?={_UNIT_START}){_UNIT_PART}+( {_UNIT_PART}+)?|{_POWER}")
 GROUPS = r" \u00a0\u202f"
 AMOUNT = re.compile(
     rf"(?s)(?P<before>[^\d+\-.,]*)"
-    rf"(?P<number>[-+]?[\d.,][\d.,'{GROUPS}]*(?:[eE][-+]?\d{{1,3}}(?![\w.,]))?)(?P<after>.*)"
+    rf"(?P<number>[-+]?[\d.,](?:[\d.,']|[{GROUPS}](?=\d{{3}}(?!\d)))*"
+    r"(?:[eE][-+]?\d{1,3}(?![\w.,]))?)(?P<after>.*)"
 )
 _DIGITS = rf"[\d.,][\d.,'{GROUPS}]*"
 _SIGN_BEFORE_CURRENCY = re.compile(rf"([-+])\s*({CURRENCY})\s*(?=[\d.,])")
 _SIGN_APART = re.compile(rf"(?P<before>{CURRENCY}?\s*)(?P<sign>[-+])\s+(?=[\d.,])")
 _SIGN_BEHIND = re.compile(
     rf"(?P<before>{CURRENCY}?\s*)(?P<number>{_DIGITS}(?<=\d))-"
-    rf"(?P<after>\s*[%{_SYMBOLS}]|\s+[^\d\s+\-]+|)"
+    rf"(?P<after>\s*(?:%|{CURRENCY})|\s+[^\d\s+\-]+|)"
 )
 _IN_BRACKETS = re.compile(
     rf"(?P<before>{CURRENCY}?\s*)\(\s*(?P<inner>{CURRENCY}?\s*)(?P<number>{_DIGITS})"
@@ -116,7 +138,10 @@ def with_plain_signs(text: str) -> str:
     mark = _TEXT_MARK.match(plain)
     if mark is not None:
         plain = plain[mark.end() :].lstrip()
-    plain = _NO_CENTS.sub("", plain)
+    if "10" in plain:
+        plain = _TIMES_POWER.sub(_as_exponent, plain, count=1)
+    plain = _SAS_POWER.sub("e", plain)
+    plain = _NO_CENTS.sub("", _SHORTENED.sub(r"\1 ", plain, count=1))
     signed = _SIGN_BEFORE_CURRENCY.match(plain)
     if signed is None:
         return plain
@@ -126,6 +151,11 @@ def with_plain_signs(text: str) -> str:
     else:
         blank = ""
     return f"{currency}{blank}{sign}{plain[signed.end() :]}"
+
+
+def _as_exponent(power: re.Match[str]) -> str:
+    """Return a power of ten as the exponent of the number before it."""
+    return "e" + (power[1] or power[2]).translate(_SUPERSCRIPTS)
 
 
 def with_minus_before(text: str, minus_behind: bool = True) -> str:

@@ -289,6 +289,7 @@ def _nothing_to_fill(column: pd.Series, name: ColumnName) -> str:
     counts = numbers.hole_words(column)
     counts |= {numbers.plain(mark): count for mark, count in marks.items()}
     counts |= _missing_marks(column)
+    counts |= numbers.words_beside_numbers(column)
     if not counts:
         return (
             f"No cell of column {name!r} is empty, so there is nothing to fill: "

@@ -21,7 +21,7 @@ import pandas as pd
 
 from transduce.app.tables import numbers, pictures, vectors
 from transduce.app.tables.column_names import hint_at_columns
-from transduce.app.tables.moments import Moments, about_formats, date_styles, read_dates
+from transduce.app.tables.moments import Moments, about_formats
 from transduce.app.tables.notes import About, Note, notes_about
 from transduce.app.tables.row_hashes import content_order
 from transduce.app.tables.spellings import note_on_spellings
@@ -272,6 +272,10 @@ def _profile(
         )
         return _dropped_column(name, "complex numbers", "not data", n_missing, notes=[note])
     if is_number(series) and taken_as_equal(large_integers(series)) is None:
+        moments = Moments.of(series)
+        if moments is not None and moments.cells == "number":  # dates such as 20240131
+            reading = partial(_dates_of, moments)
+            return _date(name, reading(series.reset_index(drop=True)), reading)
         treatment = "in seconds"
         if pd.api.types.is_numeric_dtype(series.dtype):
             treatment = "as it is"
@@ -332,36 +336,51 @@ def _profile_text(
     if request.number:
         parsed = numbers.read_numbers(texts.to_numpy(), request.prefer, anywhere=True)
         return _number_in_text(name, texts, parsed, rows, keep=request.keep, anywhere=True)
-    moments = Moments.of(texts, dates=False)
-    if moments is not None:
+    present = texts.dropna()
+    mostly_digits = present.str.contains(r"\d").mean() >= numbers.NEARLY
+    moments = Moments.of(texts, dates=mostly_digits)
+    if moments is not None and moments.dates:
+        dates = moments.read(texts)
+        if dates.notna().sum() == len(present):
+            notes = [about_formats(name, present, dates)] if moments.others else []
+            return _date(name, dates, moments.read, notes)
+    elif moments is not None:
         values = moments.numbers(texts)
         unread = np.flatnonzero(np.isnan(values) & texts.notna()).tolist()
         parsed = numbers.ParsedNumbers(values, np.zeros(len(values), dtype=int), unread=unread)
         return _number_in_text(name, texts, parsed, rows, keep=request.keep, moments=moments)
-    present = texts.dropna()
     odd_cells = present[present.str.contains(r"\d")]
+    many_numbers = False
     if len(odd_cells) and not numbers.holds_code(present):
         parsed = numbers.read_numbers(texts.to_numpy(), request.prefer)
         odd_cells = texts.iloc[parsed.unread]
         if parsed.nearly_all:
             return _number_in_text(name, texts, parsed, rows, keep=request.keep)
+        many_numbers = parsed.mostly
     dates, reader = _dates(present, texts)
-    if dates is None or dates.notna().sum() < len(present):
-        styles = date_styles(present.str.strip())
-        if len(styles) > 1:
-            read = partial(read_dates, styles=styles)
-            dates = read(texts)
-            notes = [about_formats(name, present, dates), *_not_dates(name, texts, dates, rows)]
-            return _date(name, dates, read, notes)
+    is_whole = dates is not None and dates.notna().sum() == len(present)
+    if moments is not None and not is_whole:
+        dates = moments.read(texts)
+        notes = _not_dates(name, texts, dates, rows)
+        if moments.others:
+            notes = [about_formats(name, present, dates), *notes]
+        return _date(name, dates, moments.read, notes)
     if dates is not None:
         return _date(name, dates, reader.transform, _not_dates(name, texts, dates, rows))
-    return _words_or_category(name, texts, odd_cells, request)
+    return _words_or_category(name, texts, odd_cells, request, many_numbers)
 
 
 def _words_or_category(
-    name: ColumnName, texts: pd.Series, odd_cells: pd.Series, request: _Request
+    name: ColumnName,
+    texts: pd.Series,
+    odd_cells: pd.Series,
+    request: _Request,
+    many_numbers: bool,
 ) -> _Column:
-    """Return a column of texts that are neither numbers nor dates. `odd_cells` hold digits."""
+    """Return a column of texts that are neither numbers nor dates.
+
+    `odd_cells` hold digits, or are those that are not among `many_numbers`.
+    """
     n_words = texts.dropna().str.split().str.len().mean()
     alike: dict[str, str] = {}
     notes: list[str] = []
@@ -377,8 +396,8 @@ def _words_or_category(
         return _text(name, texts, request.seed)
     mixed = ""
     few_units = False
-    if distinct > MOST_LEVELS:
-        mixed, few_units = _mixed(name, present, odd_cells)
+    if distinct > MOST_LEVELS or many_numbers:
+        mixed, few_units = _mixed(name, present, odd_cells, many_numbers)
     ask = f"{option('number', name)} reads the number in each."
     if few_units:
         ask = f"write them in one unit, since {ask.removesuffix('.')} as it is."
@@ -392,12 +411,15 @@ def _words_or_category(
     return _category(name, texts, notes, alike)
 
 
-def _mixed(name: ColumnName, present: pd.Series, odd_cells: pd.Series) -> tuple[str, bool]:
-    """Return that cells are not numbers of one kind, if most hold digits.
+def _mixed(
+    name: ColumnName, present: pd.Series, odd_cells: pd.Series, many_numbers: bool
+) -> tuple[str, bool]:
+    """Return that cells are not numbers of one kind, if most hold digits, such as ranges.
 
     Beside it is whether they are of a few units.
     """
-    if not len(odd_cells) or present.str.contains(r"\d").mean() < numbers.NEARLY:  # such as ranges
+    hold_digits = many_numbers or present.str.contains(r"\d").mean() >= numbers.NEARLY
+    if not len(odd_cells) or not hold_digits:
         return "", False
     units = numbers.several_units(present)
     listed = ""
@@ -463,6 +485,8 @@ def _dates(present: pd.Series, texts: pd.Series) -> tuple[pd.Series | None, Any]
     """
     if present.str.contains(r"\d").mean() < numbers.NEARLY:
         return None, None
+    if present.str.fullmatch(r"\d{4}\D\d{1,2}").all():  # months, which Moments knows, or codes
+        return None, None
     with warnings.catch_warnings(action="ignore"):
         if _odd_dates(present.drop_duplicates().head(SHOWING)).all():
             return None, None
@@ -475,6 +499,11 @@ def _dates(present: pd.Series, texts: pd.Series) -> tuple[pd.Series | None, Any]
                 if dates.notna().equals(candidates.notna()):
                     return dates, reader
     return None, None
+
+
+def _dates_of(moments: Moments, column: pd.Series) -> pd.Series:
+    """Return numbers such as 20240131, or their texts, as dates."""
+    return moments.read(pd.to_numeric(column, errors="coerce").astype(float))
 
 
 def _not_dates(

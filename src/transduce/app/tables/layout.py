@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from transduce.app.tables import amounts
 from transduce.app.tables.decimal_signs import sign_of_column, sign_of_table
 from transduce.app.tables.numbers import HOLES, NEARLY, number_of
 from transduce.core.types import AnyArray, Array
@@ -36,28 +37,40 @@ LOOKED_AT = 200  # rows that tell how wide a table is
 FIRST_CELLS = 10  # of a column, which show whether it holds numbers
 SPARSE = 0.5  # a row with fewer cells than this share of a usual one may be a title
 NEARLY_EQUAL = 1e-6  # relative difference up to which a number is the sum of others
-TOTALS = re.compile(
-    r"(grand |sub-?)?(total|sum|mean|average|avg|median|count)\b.*|"
-    # MW-3 and N 12 name a well and a sample.
-    r"(n|sd|s\.d\.|std|se|sem|min|max|var|mw)\b(?![-_./]?\s?\d).*|"
-    r"(stdev|stddev|minimum|maximum|variance)\b.*|"
-    r"(gesamt|summe|mittelwert|durchschnitt|insgesamt|moyenne|somme|totale?|media|suma|promedio|"
-    r"standardabweichung|zwischensumme|ecart.type|écart.type|mittel|stabw|std\.?-?abw|"
-    r"gemiddelde|totaal|summa|medelvärde|razem|średnia|итого|всего|среднее)"
-    r"\b.*|(ø|∅|σ|∑|x̄|±\s?(sd|se|sem)\b|合計|总计|總計|平均|合计).*",
-    re.IGNORECASE,
-)
-# Rows of these words hold means and medians, or sums and means, and nothing else.
-MEANS = re.compile(
-    r"(mean|average|avg|median|mw|mittel|mittelwert|durchschnitt|moyenne|media|promedio|"
-    r"gemiddelde|medelvärde|średnia|среднее)\b.*|(ø|∅|x̄|平均).*",
-    re.IGNORECASE,
-)
-SUMS = re.compile(
-    r"(grand |sub-?)?(total|sum|gesamt|summe|insgesamt|zwischensumme|somme|totale|suma|totaal|"
-    r"summa|razem|итого|всего)\b.*|(σ|∑|合計|总计|總計|合计).*",
-    re.IGNORECASE,
-)
+_NO_CODE = r"\b(?![-_./]?\s?\d|/)"  # MW-3 and N 12 name a well and a sample, N/A nothing
+# What the label of a row says that its numbers are; a person called Max, or a row of Sweden, SE,
+# among others is none.
+TOTALS = {
+    name: re.compile(words, re.IGNORECASE)
+    for name, words in {
+        "sum": (
+            r"((grand |sub-?)?(total|sum)|gesamt|summe|insgesamt|somme|totale?|suma|zwischensumme|"
+            r"totaal|summa|razem|итого|всего)\b.*|(∑|合計|总计|總計|合计).*"
+        ),
+        "mean": (
+            r"(mean|average|avg|mittelwert|durchschnitt|moyenne|media|promedio|mittel|gemiddelde|"
+            rf"medelvärde|średnia|среднее)\b.*|mw{_NO_CODE}.*|(ø|∅|x̄|平均).*"
+        ),
+        "median": r"median\b.*",
+        "count": rf"count\b.*|n{_NO_CODE}.*",
+        "least": rf"minimum\b.*|min{_NO_CODE}.*",
+        "greatest": rf"maximum\b.*|max{_NO_CODE}.*",
+        "deviation": (
+            r"(stdev|stddev|standardabweichung|ecart.type|écart.type|stabw|std\.?-?abw)\b.*|"
+            rf"(sd|std){_NO_CODE}.*|s\.d\..*|±\s?sd\b.*"
+        ),
+        "sum or deviation": r"σ.*",
+        "error": rf"(se|sem){_NO_CODE}.*|±\s?(se|sem)\b.*",
+        "variance": rf"variance\b.*|var{_NO_CODE}.*",
+    }.items()
+}
+# What else a row so called may hold: one of sums has the mean of prices and shares.
+ALSO = {
+    "sum": ("mean", "count"),
+    "mean": ("median",),
+    "deviation": ("error",),
+    "sum or deviation": ("sum", "deviation"),
+}
 FOOTNOTE = re.compile(
     r"[*†‡§#¹²³]|(notes?|source|quelle|anmerkung|hinweis|legend|legende|remark|footnote)s?\b",
     re.IGNORECASE,
@@ -509,6 +522,8 @@ def _with_second_row(rows: Rows, header: Header, notes: list[str]) -> Header:
         notes.append(f"Names of columns begin with those of their groups, in row {names + 1}.")
         return Header(place, groups=names)
     texts = {str(rows[place][column]).strip().casefold() for column in numeric}
+    if any(_is_filler(rows[place][column]) for column in numeric):  # a row with empty cells
+        return header
     if len(numeric) < FEWEST_DESCRIBED or len(texts) < len(numeric):
         return header
     notes.append(
@@ -564,6 +579,10 @@ def _is_unit(cell: Cell) -> bool:
     if not isinstance(cell, str) or _is_filler(cell):
         return False
     word = cell.strip()
+    amount = amounts.amount_in(word)
+    is_amount = amount is not None and amounts.unit_of(amount) is not None
+    if amount is not None and is_amount and not amount["after"].strip().startswith("/"):
+        return False  # a number, as "(EUR 5.57)"; "(1/min)" is a unit
     return word in _PLAIN_UNITS or _UNIT.fullmatch(word) is not None
 
 
@@ -754,6 +773,8 @@ def _is_note(rows: Rows, first: int, place: int, width: int) -> bool:
     if not isinstance(cell, str) or is_number(cell):
         return False
     text = cell.strip()
+    if all(_is_filler(row[column]) for column in filled):  # a row of which nothing is known
+        return False
     is_short = len(filled) < width
     near = rows[max(place - 20, first) : place]
     whole = [
@@ -763,7 +784,7 @@ def _is_note(rows: Rows, first: int, place: int, width: int) -> bool:
         and len(filled_places(row)) > SPARSE * width
         and not _says_total(row)
     ]
-    if is_short and FOOTNOTE.match(text) is not None:
+    if is_short and not _is_filler(cell) and FOOTNOTE.match(text) is not None:
         return True
     # A row that begins with its number, as P31 below P30, is a row, perhaps with empty cells.
     is_numbered = _pattern(text) in {_pattern(str(other[filled[0]])) for other in whole}
@@ -821,12 +842,21 @@ def _is_total(rows: Rows, first: int, place: int) -> bool:
     n_matching = 0
     for column, value in numbers.items():
         values = _values_in(rows, above, column)
-        n_matching += len(values) > 0 and _sums_up(value, values, _rounding(row[column]))
+        rounding = _rounding(row[column])
+        n_matching += len(values) > 0 and _sums_up(value, values, rounding, _said_total(row))
     return n_matching >= (len(numbers) + 1) // 2
 
 
 def _says_total(row: Sequence[Cell]) -> bool:
-    return TOTALS.fullmatch(_label_of(row)) is not None
+    return _said_total(row) != ""
+
+
+def _said_total(row: Sequence[Cell]) -> str:
+    """Return what the label of a row says that its numbers are, "" if it does not."""
+    label = _label_of(row)
+    if _is_filler(label):
+        return ""
+    return next((name for name, pattern in TOTALS.items() if pattern.fullmatch(label)), "")
 
 
 def _label_of(row: Sequence[Cell]) -> str:
@@ -1003,10 +1033,10 @@ def _all_sum_up(
     """Return whether every number is the sum, the mean or the like of a column of some rows."""
     if len(block) < FEWEST_SUMMED:
         return False
-    label = _label_of(rows[place])
     for column, value in numbers.items():
         values = _values_in(rows, block, column)
-        if not len(values) or not _sums_up(value, values, _rounding(rows[place][column]), label):
+        rounding = _rounding(rows[place][column])
+        if not len(values) or not _sums_up(value, values, rounding, _said_total(rows[place])):
             return False
     return True
 
@@ -1035,28 +1065,38 @@ def _note_on_sums(rows: Rows, data: list[int], notes: list[str]) -> None:
         )
 
 
-def _sums_up(value: float, values: Array, rounding: float, label: str = "") -> bool:
-    """Return whether a number is the sum, the mean, the median or the count of others.
+def _sums_up(value: float, values: np.ndarray, rounding: float, said: str) -> bool:
+    """Return whether a number is the sum, the mean or what else is said of others.
 
-    A number with digits behind its sign may be rounded to these. The label of its row may say which
-    of them it is.
+    A number with digits behind its sign may be rounded to these.
     """
-    mean = values.mean()
-    median = float(np.median(values))
-    if MEANS.fullmatch(label):
-        candidates = [mean, median]
-    elif SUMS.fullmatch(label):
-        candidates = [values.sum(), mean]
-    else:
-        candidates = [values.sum(), mean, median, float(len(values)), values.min(), values.max()]
-        if len(values) > 1:
-            spread = values.std(ddof=1)
-            candidates += [spread, spread**2, spread / len(values) ** 0.5]
+    statistics = _statistics(values)
+    candidates = [statistics[name] for name in (said, *ALSO.get(said, ())) if name in statistics]
     scale = NEARLY_EQUAL * max(float(np.abs(values).sum()), 1e-300)
     rounded = any(np.isclose(value, candidate, rtol=5e-3) for candidate in candidates)
     if rounding < 0.5:
         rounded = rounded or any(abs(value - candidate) <= rounding for candidate in candidates)
     return rounded or any(abs(value - candidate) <= scale for candidate in candidates)
+
+
+def _statistics(values: np.ndarray) -> dict[str, float]:
+    """Return what may stand below numbers (n,), by its name."""
+    statistics = {
+        "sum": float(values.sum()),
+        "mean": float(values.mean()),
+        "median": float(np.median(values)),
+        "count": float(len(values)),
+        "least": float(values.min()),
+        "greatest": float(values.max()),
+    }
+    if len(values) > 1:
+        spread = float(values.std(ddof=1))
+        statistics |= {
+            "deviation": spread,
+            "variance": spread**2,
+            "error": spread / len(values) ** 0.5,
+        }
+    return statistics
 
 
 def _as_number(cell: Cell, decimal: str) -> float | None:

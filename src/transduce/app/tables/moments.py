@@ -3,34 +3,51 @@
 from __future__ import annotations
 
 import datetime
-import itertools
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from transduce.app.tables.month_names import ENGLISH, in_english, month_names
 from transduce.app.tables.numbers import NEARLY
 from transduce.core.types import AnyArray, Array
 
 FEWEST_DATES = 5  # that show that numbers such as 20240131 are dates
-_CLOCK = re.compile(r"(\d{1,4}):(\d\d)(?::(\d\d(?:\.\d+)?))?")
+_CLOCK = re.compile(r"(\d{1,4}):([0-5]\d)(?::([0-5]\d(?:\.\d+)?))?")
+_ZONE = re.compile(r":\d\d(?:\.\d+)?(Z| ?[-+]\d\d:?\d\d| ?UTC| ?GMT)$")
+_RATIO = re.compile(r"\d+\s?:\s?\d+")  # as titres have, 1:160 beside 1:40
 _DAYS = (
     *("%Y-%m-%d", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%Y/%m/%d", "%d-%m-%Y", "%Y-%m"),
     *("%d %b %Y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y", "%d-%b-%Y", "%B %Y"),
-    *("%d.%m.%y", "%m/%d/%y", "%d/%m/%y", "%d-%m-%y", "%d-%b-%y"),
-    *("%a, %d %b %Y", "%A, %d %B %Y", "%A, %B %d, %Y"),
+    *("%d.%m.%y", "%m/%d/%y", "%d/%m/%y", "%d-%m-%y", "%d-%b-%y", "%d %b %y"),
+    *("%a, %d %b %Y", "%A, %d %B %Y", "%A, %B %d, %Y", "%a %d %b %Y", "%a %b %d %Y"),
+    *("%a %d.%m.%Y", "%a, %d.%m.%Y", "%a %b %d %H:%M:%S %Y"),
+    *("%d%b%Y", "%d%b%y", "%Y.%m.%d", "%m-%d-%Y", "%d. %m. %Y", "%d. %B %Y", "%d. %b %Y"),
+    *("%m/%Y", "%b-%y", "%b %Y", "%b-%Y", "%Y%b%d", "%Y-%b-%d", "%Y年%m月%d日"),
 )
 _SECOND_ENDS = ("", ":%S", ":%S.000", ":%S.000000", ":%S.%f")
 _TIMES = (
     "",
     *(f" %H:%M{end}" for end in _SECOND_ENDS),
     *(f"T%H:%M{end}" for end in _SECOND_ENDS),
-    " %I:%M %p",
-    " %I:%M:%S %p",
+    *(f"{before}%H:%M{end}" for before in (":", ", ") for end in ("", ":%S")),
+    " %H:%M Uhr",
+    *(f" %I:%M{end}{blank}%p" for end in ("", ":%S") for blank in (" ", "")),
 )
+_FORMATS = (
+    *(
+        f"{day}{time}"
+        for day in _DAYS
+        for time in _TIMES
+        if not time or ("%d" in day and "%H" not in day)
+    ),
+    *("%Y%m%dT%H%M%S", "%Y%m%dT%H%M"),
+)
+_YEARS = (1000, 2200)  # of most months; others are codes, as 0400-01 is
 _DATES = (datetime.datetime, datetime.date, pd.Timestamp)
 MOST_STYLES = 5  # formats of dates in one column
 _DIGITS = "%Y%m%d"  # dates such as 20240131, in text and as numbers
@@ -55,6 +72,7 @@ class Moments:
     case: str = ""  # "upper" or "lower", if letters are all so
     century: int = 10_000  # two-digit years from here on are meant to be a hundred years earlier
     others: tuple[str, ...] = ()  # further formats of dates in text, beside dates as such or others
+    months: tuple[str, ...] = ()  # what months are called, if not as in the formats
 
     @classmethod
     def of(cls, column: pd.Series, *, dates: bool = True) -> Moments | None:
@@ -72,7 +90,8 @@ class Moments:
             return moments
         texts = known[values.index].str.strip()
         if moments.others:  # the first format is how dates are written again
-            in_style = pd.to_datetime(texts, format=moments.style, errors="coerce").notna()
+            plain = in_english(texts) if moments.months else texts
+            in_style = pd.to_datetime(plain, format=moments.style, errors="coerce").notna()
             texts = texts[in_style]
         if texts.str.isupper().all():
             moments = replace(moments, case="upper")
@@ -103,7 +122,16 @@ class Moments:
                 return cls("timedelta64[us]")
             return cls("datetime64[us]")
         if kinds == {str}:
-            style, *others = _styles(known.str.strip(), dates)
+            texts = known.str.strip()
+            style, *others = _styles(texts, dates)
+            is_whole = bool(style) and ("%" not in style or _share_read(texts, style) == 1.0)
+            if dates and not is_whole and not others:
+                in_short = in_english(texts)
+                if not in_short.equals(texts):
+                    plain, *more = _styles(in_short, dates)
+                    if plain:
+                        names = month_names(texts)
+                        return cls("text", plain, others=tuple(more), months=names)
             if style:
                 return cls("text", style, others=tuple(others))
         if dates and str in kinds and kinds <= {str, *_DATES}:
@@ -156,6 +184,8 @@ class Moments:
             return _clock_spans(column)
         if not self.dates:
             return pd.to_timedelta(column, errors="coerce")
+        if self.months:
+            column = in_english(column)
         if self.others:
             dates = read_dates(column, self.styles)
         elif self.cells == "text":
@@ -168,6 +198,10 @@ class Moments:
         if not late.any():
             return dates
         return dates.mask(late, dates - pd.DateOffset(years=100))
+
+    def read(self, column: pd.Series) -> pd.Series:
+        """Return cells as dates of pandas; missing where one is none."""
+        return self._moments(column)
 
     def numbers(self, column: pd.Series) -> Array:
         """Return cells as numbers; NaN where one is missing, or neither a date nor a duration."""
@@ -249,6 +283,8 @@ class Moments:
         if self.step == "ms":
             style = style.replace("%f", f"{moment.microsecond // 1000:03d}")
         text = moment.strftime(style)
+        if self.months:
+            text = text.replace(ENGLISH[moment.month - 1], self.months[moment.month - 1], 1)
         if self.case == "upper":
             text = text.upper()
         elif self.case == "lower":
@@ -317,7 +353,8 @@ def _style(texts: pd.Series, dates: bool) -> str:
     """Return how dates, times or durations are written, if nearly all texts are; else ""."""
     spans = {"clock": _CLOCK.pattern, "span": r"-?\d+ days?( [-+]?\d\d:\d\d:\d\d(\.\d+)?)?"}
     for style, pattern in spans.items():
-        if texts.str.fullmatch(pattern).mean() >= NEARLY:
+        fits = texts.str.fullmatch(pattern)
+        if fits.mean() >= NEARLY and not texts[~fits].str.fullmatch(_RATIO.pattern).any():
             return style
     if not dates:
         return ""
@@ -329,12 +366,12 @@ def _style(texts: pd.Series, dates: bool) -> str:
 def _date_style(texts: pd.Series) -> str:
     """Return the format of dates by which most texts are read, if nearly all are; else ""."""
     first = texts.drop_duplicates().head(9)
-    zone = first.str.extract(r"\d\d(Z|[-+]\d\d:\d\d)$")[0].fillna("").mode()[0]
+    zone = first.str.extract(_ZONE.pattern)[0].fillna("").mode()[0]
     marks = set(first.map(_marks))
     best = ""
     best_share = 0.0
-    for day, time in itertools.product(_DAYS, _TIMES):
-        style = f"{day}{time}{zone}"
+    for moment in _FORMATS:
+        style = f"{moment}{zone}"
         if _marks(style) in marks and _share_read(first, style) > 0.0:
             share = _share_read(texts, style)
             if share > best_share:  # of equal ones the first
@@ -379,8 +416,7 @@ def _styles_of_shape(texts: pd.Series) -> list[str]:
     """Return the formats by which all texts of a shape are dates."""
     first = texts.iloc[0]
     fitting = []
-    for day, time in itertools.product(_DAYS, _TIMES):
-        style = f"{day}{time}"
+    for style in _FORMATS:
         fits = _marks(style) == _marks(first) and _share_read(texts.head(1), style) == 1.0
         if fits and _share_read(texts, style) == 1.0:
             fitting.append(style)
@@ -395,7 +431,7 @@ def _shape(text: str) -> str:
 
 def _order(style: str) -> str:
     """Return whether numbers of days or of months come first, of dates that end with the year."""
-    if "%m" in style:
+    if "%m" in style and "%d" in style:
         return {"%d": "day", "%m": "month"}.get(style[:2], "")
     return ""
 
@@ -424,10 +460,16 @@ def read_dates(cells: pd.Series, styles: tuple[str, ...]) -> pd.Series:
 
 
 def _share_read(texts: pd.Series, style: str) -> float:
-    """Return the share of texts that are dates in a format."""
-    return float(pd.to_datetime(texts, format=style, errors="coerce").notna().mean())
+    """Return the share of texts that are dates in a format; none if they look like codes."""
+    dates = pd.to_datetime(texts, format=style, errors="coerce")
+    if "%d" not in style and "%Y" in style:
+        usual = dates.dt.year.between(*_YEARS)
+        if 2 * usual.sum() < dates.notna().sum():
+            return 0.0
+    return float(dates.notna().mean())
 
 
+@lru_cache(maxsize=10_000)
 def _marks(text: str) -> str:
     """Return what stands between the words and numbers of a text, or of a style."""
     return re.sub(r"\s+", " ", re.sub(r"%.|\w", "", text)).strip()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -25,10 +26,17 @@ IN_TEXT = frozenset(("", "na", "n/a", "#n/a", "nan", "<na>", "null", r"\n"))  # 
 MISSING = IN_TEXT | {"#na", "n.a.", "-nan", "none", "nat", "?", "#n/a n/a"}
 HOLES = MISSING | {
     *("-", "--", "---", "–", "—", ".", "..", "...", "…", "*", "#"),
-    *("unknown", "missing", "blank", "empty", "undefined", "no data"),
-    *("not available", "not known", "not determined"),
-    *("n.d.", "n.d", "nd", "n/d", "tbd", "k.a."),
+    *("unknown", "missing", "blank", "empty", "undefined", "no data", "not recorded"),
+    *("not available", "not known", "not determined", "not done", "not tested", "not reported"),
+    *("n.d.", "n.d", "nd", "n/d", "tbd", "nil", "pending"),
+    *("(null)", "(blank)", "(empty)", "(missing)", "(none)", "[null]", "(leer)"),
+    *("k.a.", "k. a.", "n.b.", "n. b.", "n.v.", "n. v.", "unbekannt", "fehlt", "keine angabe"),
+    *("nicht bestimmt", "nicht erhoben", "entfällt", "manquant", "non renseigné", "inconnu"),
+    *("non disponible", "desconocido", "sin dato", "sin datos", "sconosciuto", "onbekend"),
+    *("brak danych", "н/д", "нет данных", "不明", "未知"),
     *("#ref!", "#value!", "#div/0!", "#num!", "#name?", "#null!"),
+    *("#nv", "#wert!", "#bezug!", "#zahl!", "#nul!", "#valeur!"),
+    *(f".{letter}" for letter in "abcdefghijklmnopqrstuvwxyz"),  # of Stata and SAS
 }
 # As most programs write a missing cell.
 _NOTHING = frozenset(("", "NA", "N/A", "NaN", "nan", "null", "None"))
@@ -61,10 +69,21 @@ _SENTINEL = re.compile(
     r"-?(9{2,}|8{3,}|7{3,})|-9|-?32767|-32768|-?2147483647|-2147483648|-?1e\+?30"
 )
 NEARLY = 0.8  # with this share of numbers among cells that are not empty, a column holds numbers
-LIMIT = re.compile(r"(?P<sign><=|>=|=<|=>|[<>≤≥])\s*(?P<rest>[^<>]*\d[^<>]*)")
-_MARK = re.compile(
-    r"(?P<number>.*?[\d.,%])\s*([*†‡§¶#°ªº¹²³⁴-⁹]+|\^\w{1,2}|\[\w{1,3}\]|(±|\+/?-)\s*[\d.,]+)"
+# Or with so many different numbers beside no more than so many words, however often these occur, as
+# "haemolysed" does in a column of a laboratory.
+FEWEST_BESIDE_WORDS = 10
+MOST_WORDS = 3
+_LESS = "below|less than|under|unter|kleiner(?: als)?|inférieur à|menor que|meno di"
+_MORE = "above|more than|greater than|over|über|größer(?: als)?|supérieur à|mayor que|più di"
+LIMIT = re.compile(
+    rf"(?P<sign><=|>=|=<|=>|[<>≤≥‹›]|(?i:{_LESS}|{_MORE})(?=\s))\s*(?P<rest>[^<>]*\d[^<>]*)"
 )
+_ABOVE = re.compile(rf"(?i:>=|=>|[>≥›]|{_MORE})")
+_MARK = re.compile(
+    r"(?P<number>.*?[\d.,%])(\s*([*†‡§¶#°ªº¹²³⁴-⁹]+|\^\w{1,2}|\[\w{1,3}\]|(±|\+/?-)\s*[\d.,]+"
+    r"|\(?!{1,3}\)?|\((\*|HH?|LL?)\)|[a-z]\))|\s(HH?|LL?))"  # H and L of laboratories: high, low
+)
+_ESCAPED = re.compile(r"&(lt|gt|le|ge);")  # as web pages write < and >
 _LIMITS = (
     "cell was read as the limit that it names, with a feature that says so",
     "cells were read as the limit that each names, with a feature that says so",
@@ -96,8 +115,17 @@ class ParsedNumbers:
     @property
     def nearly_all(self) -> bool:
         """Whether the column holds numbers, except for a few cells."""
-        n_read = int(np.isfinite(self.values).sum())
-        return n_read >= 2 and n_read >= NEARLY * self.n_present
+        is_read = np.isfinite(self.values)
+        n_read = int(is_read.sum())
+        # Groups such as "<18" and ">=18" are limits alone, and no numbers.
+        some_are_plain = bool(np.any(is_read & (self.side == 0)))
+        return some_are_plain and n_read >= 2 and n_read >= NEARLY * self.n_present
+
+    @property
+    def mostly(self) -> bool:
+        """Whether at least half of the cells that are not empty are numbers, of many values."""
+        known = self.values[np.isfinite(self.values)]
+        return 2 * len(known) >= self.n_present and len(np.unique(known)) >= FEWEST_BESIDE_WORDS
 
 
 def is_missing(texts: AnyArray) -> AnyArray:
@@ -306,6 +334,7 @@ def read_numbers(
     parsed.side[odd] = side
     is_read = ~np.isnan(values)
     n_holes = sum(map(_is_hole, cells[rest]))
+    n_holes += _count_words(cells[odd[~is_read]], parsed.values)
     return replace(
         parsed,
         mended=odd[is_read & (side == 0)].tolist(),
@@ -317,6 +346,23 @@ def read_numbers(
 def _is_hole(cell: object) -> bool:
     """Return whether a cell is empty, or a word that often stands for an empty one."""
     return not isinstance(cell, str) or cell.strip().lower() in HOLES
+
+
+def _count_words(unread: AnyArray, values: Array) -> int:
+    """Return how many cells say in a few words why there is no number, beside many numbers.
+
+    Shapes: unread (m,) are the texts that are no numbers, values (n,) those that are.
+    """
+    words = [text for text in unread if not _is_hole(text)]
+    different = {spelling_key(text) for text in words}
+    if not 0 < len(different) <= MOST_WORDS or any(map(_has_digit, different)):
+        return 0
+    n_numbers = len(np.unique(values[np.isfinite(values)]))
+    return len(words) if n_numbers >= FEWEST_BESIDE_WORDS else 0
+
+
+def _has_digit(text: str) -> bool:
+    return any(map(str.isdigit, text))
 
 
 def _holds_enumeration(cells: AnyArray) -> bool:
@@ -523,14 +569,14 @@ def _mended(text: str, style: _Style) -> tuple[float, int]:
     """
     if len(text) > amounts.LONGEST and not style.anywhere:
         return np.nan, 0
-    text = amounts.with_plain_signs(text)
+    text = amounts.with_plain_signs(_ESCAPED.sub(lambda sign: html.unescape(sign[0]), text))
     limit = LIMIT.fullmatch(text)
     if limit is None:
         return _number_in(text, style), 0
     value, side = _mended(limit["rest"], style)
     if side:
         return np.nan, 0
-    if limit["sign"] in (">", ">=", "=>", "≥"):
+    if _ABOVE.fullmatch(limit["sign"]):
         return value, 1
     return value, -1
 
@@ -666,6 +712,19 @@ def hole_words(texts: Iterable[Any], known: Collection[str] = HOLES) -> dict[Any
     """Return the words that often stand for an empty cell, and how often each occurs."""
     words = [text.strip() for text in texts if isinstance(text, str)]
     return dict(Counter(word for word in words if word and word.lower() in known))
+
+
+def words_beside_numbers(column: pd.Series) -> dict[str, int]:
+    """Return the words in a column of numbers in text, and how often each occurs."""
+    cells = column.to_numpy(dtype=object)
+    if not any(isinstance(cell, str) for cell in cells):
+        return {}
+    texts = np.array([None if pd.isna(cell) else str(cell) for cell in cells], dtype=object)
+    parsed = read_numbers(texts)
+    words = [texts[row].strip() for row in parsed.unread]
+    if not parsed.nearly_all or any(map(_has_digit, words)):
+        return {}
+    return dict(Counter(words).most_common(MOST_WORDS))
 
 
 def without(frame: pd.DataFrame, words: Sequence[Any]) -> pd.DataFrame:

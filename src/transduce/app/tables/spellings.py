@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import pandas as pd
 
+from transduce.app.tables import amounts
 from transduce.app.tables.numbers import number_text, spelling_key, usual_spellings
 from transduce.core.words import as_csv, option, quoted
 
@@ -131,13 +132,18 @@ def _same_words(texts: Sequence[str]) -> Iterator[tuple[str, str]]:
     first: dict[str, str] = {}
     for text in texts:
         words = fingerprint(text)
-        if words and not _is_figure(words):
+        if words and not _is_figure(words) and not _is_figure(text):
             yield first.setdefault(words, text), text
 
 
 def _is_figure(text: str) -> bool:
-    """Return whether a text has no letter: signs may count in it, as in -1 and 1."""
-    return not any(sign.isalpha() for sign in text)
+    """Return whether signs may count in a text: it has no letter, or is a number with a unit.
+
+    So they do in -1 and 1, and in "EUR 8.10" and "EUR 8.10-".
+    """
+    if not any(sign.isalpha() for sign in text):
+        return True
+    return any(map(str.isdigit, text)) and amounts.unit_of(amounts.amount_in(text)) is not None
 
 
 def _abbreviations(texts: Sequence[str], leader: Mapping[str, str]) -> Iterator[tuple[str, str]]:
