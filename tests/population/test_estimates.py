@@ -136,6 +136,24 @@ class TestExact:
             ]
             assert np.mean(held) >= 0.8
 
+    @pytest.mark.parametrize("q", [0.3, 0.5, 0.8])
+    @pytest.mark.parametrize("kind", ["distinct", "tied"])
+    def test_exact_quantiles_never_miss_more_than_they_may(self, kind, q):
+        """On either side, over all samples of a small table."""
+        n_rows, confidence = 8, 0.6
+        rng = np.random.default_rng(3)
+        y = rng.exponential(size=n_rows) if kind == "distinct" else rng.integers(0, 3, n_rows)
+        y = y.astype(float)
+        truth = np.sort(y)[int(np.ceil(q * n_rows)) - 1]
+        too_high = too_low = total = 0
+        for labelled in brute.every_sample(n_rows, 4):
+            column = np.where(labelled, y, np.nan)
+            line = estimate_quantile(column, q=q, confidence=confidence).iloc[0]
+            too_high += line["lower"] > truth
+            too_low += line["upper"] < truth
+            total += 1
+        assert max(too_high, too_low) <= (1.0 - confidence) / 2.0 * total
+
     def test_bets_never_miss_more_than_they_may(self):
         """Every order of every sample of small tables, numbers among them."""
         for values in ([0, 0, 1, 1, 1, 0], [0.2, 0.9, 0.4, 1.0, 0.0, 0.5], [1, 1, 1, 1, 1, 1]):
@@ -260,6 +278,37 @@ class TestLaws:
         one = estimate_mean(y, f, by=by)
         other = estimate_mean(y[order], f[order], by=by[order])
         pd.testing.assert_frame_equal(one, other)
+
+    @pytest.mark.parametrize("design", ["simple", "strata", "groups", "odds", "elsewhere", "later"])
+    @pytest.mark.parametrize("question", ["mean", "share", "median"])
+    def test_rows_outside_a_group_and_the_sample_play_no_part(self, question, design):
+        rng = np.random.default_rng(5)
+        n = 200
+        truth = np.round(rng.exponential(size=n), 2)
+        predictions = truth + rng.normal(size=n)
+        labelled = rng.permutation(n) < 90
+        by = np.repeat(["a", "b"], [140, 60])
+        said = {
+            "simple": {},
+            "strata": {"strata": np.arange(n) % 2},
+            "groups": {"groups": np.arange(n) // 3},
+            "odds": {"odds": rng.uniform(0.5, 2.0, n)},
+            "elsewhere": {"elsewhere": labelled & (np.arange(n) % 4 == 0)},
+            "later": {"later": labelled & (np.arange(n) % 4 == 0)},
+        }[design]
+        drawn = labelled & (np.arange(n) % 4 != 0) if design == "later" else labelled
+        of = {"above": 1.0} if question == "share" else {}
+        ask = {"mean": estimate_mean, "share": estimate_share, "median": estimate_quantile}[
+            question
+        ]
+        y = np.where(labelled, truth, np.nan)
+        kept = (by == "b") | drawn
+        inside = {name: values[kept] for name, values in said.items()}
+        whole = ask(y, predictions, by=by, sample=Sample(drawn, **said), **of).loc["b"]
+        part = ask(
+            y[kept], predictions[kept], by=by[kept], sample=Sample(drawn[kept], **inside), **of
+        ).loc["b"]
+        pd.testing.assert_series_equal(whole, part)
 
     def test_groups_add_up_to_the_total(self):
         rng = np.random.default_rng(9)
@@ -655,6 +704,24 @@ class TestLimits:
         number = Uncertain(1.0, 0.1, degrees, 1.0, 1.0)
         assert number.interval(0.95) == (-np.inf, np.inf)
 
+    def test_a_median_lies_between_order_statistics(self):
+        """Of 6 labels all lie on one side of the median with probability 2 / 64: the classical interval."""
+        y = np.append([3.0, 1.0, 4.0, 1.5, 9.0, 2.6], np.full(10_000, np.nan))
+        line = estimate_quantile(y, confidence=0.95).iloc[0]
+        assert (line["lower"], line["upper"], line["kind"]) == (1.0, 9.0, "exact")
+        assert estimate_quantile(y, confidence=0.98).iloc[0]["lower"] == -np.inf
+
+    def test_a_median_among_ties_is_that_value(self):
+        y = np.append(np.tile([0.0, 1.0, 1.0, 1.0, 2.0], 12), np.full(100, np.nan))
+        line = estimate_quantile(y).iloc[0]
+        assert (line["lower"], line["upper"]) == (1.0, 1.0)
+
+    def test_a_quantile_of_rows_that_are_all_known_counts_all_of_them(self):
+        """Those that were labelled on purpose too."""
+        drawn = np.arange(9) < 3
+        line = estimate_quantile(np.arange(9.0)[::-1], sample=Sample(drawn)).iloc[0]
+        assert (line["lower"], line["estimate"], line["upper"]) == (4.0, 4.0, 4.0)
+
     def test_a_quantile_that_may_be_any_number_is_no_promise(self):
         y = np.array([1.0, 2.0] + [np.nan] * 30)
         line = estimate_quantile(y).iloc[0]
@@ -698,6 +765,11 @@ class TestLimits:
         assert width < 0.8 * alone
 
 
+def sample_of(**design):
+    """Return a sample of the first of two rows."""
+    return Sample(np.array([True, False]), **design)
+
+
 class TestRefusals:
     @pytest.mark.parametrize(
         ("call", "message"),
@@ -710,6 +782,29 @@ class TestRefusals:
             (lambda: estimate_mean([1.0, np.nan], [1.0, np.nan]), "finite number at every row"),
             (lambda: estimate_mean([1.0, 2.0], confidence=1.0), "between 0 and 1"),
             (lambda: estimate_mean([1.0, np.nan], by=["a"]), "a value for each of the 2 rows"),
+            (lambda: estimate_mean([1.0, np.nan], by=[None, None]), "missing at every row"),
+            (lambda: estimate_mean([1.0, np.nan], by=[["a"], ["b"]]), "names of groups"),
+            (lambda: estimate_mean([1.0, np.nan], by=np.ones((2, 2))), "a column"),
+            (lambda: estimate_mean(np.ones(10_001), by=np.arange(10_001)), "10,001 groups"),
+            (lambda: estimate_mean(np.array(["2020-01-01", "NaT"], "M8[D]")), "dates"),
+            (lambda: estimate_mean(np.array([5, "NaT"], "m8[D]")), "durations"),
+            (lambda: estimate_mean([1e149, -1e149, np.nan]), "too large"),
+            (lambda: estimate_mean([1.0, np.nan], sample=np.ones(2)), "must be a Sample"),
+            (lambda: estimate_mean([1.0, np.nan], sample=sample_of(odds=[-1.0, 1.0])), "odds of"),
+            (lambda: estimate_mean([1.0, np.nan], sample=sample_of(odds=[np.nan, 1.0])), "odds"),
+            (lambda: estimate_mean([1.0, np.nan], sample=sample_of(strata=[0, np.nan])), "strata"),
+            (lambda: estimate_mean([1.0, np.nan], sample=sample_of(groups=[None, "a"])), "groups"),
+            (lambda: estimate_mean([1.0, np.nan], sample=sample_of(sensitivity=0.5)), "from 1 on"),
+            (lambda: estimate_mean([1.0, np.nan], exact=True, bounds=(0, 1, 2)), "two finite"),
+            (
+                lambda: estimate_mean([1, np.nan], exact=True, bounds=(0, 2), random_state="a"),
+                "whole",
+            ),
+            (lambda: estimate_share(["a", None], of=None, above=None), "Say which rows count"),
+            (lambda: estimate_share(["a", None], of=np.nan), "of is missing"),
+            (lambda: estimate_share([1, 2, None], of="1"), "some are 1"),
+            (lambda: estimate_difference([1.0, 2.0], by=["a", "b"], groups="ab"), "two groups"),
+            (lambda: estimate_difference([1.0, 2.0], by=None, groups=("a", "b")), "each row is of"),
             (lambda: estimate_mean([1.0, np.nan], exact=True), "needs bounds"),
             (lambda: estimate_mean([1.0, np.nan], exact=True, bounds=(2, 3)), "a label is"),
             (lambda: estimate_share(["a", None]), "Say which rows count"),

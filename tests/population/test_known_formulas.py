@@ -117,6 +117,56 @@ def test_a_worked_example_of_a_stratified_sample():
     assert total.standard_error == pytest.approx(50_417_248.0, abs=1.0)
 
 
+@pytest.mark.parametrize(
+    ("size", "mean", "variance", "printed_mean", "printed_error"),
+    [
+        (200, 584.61, 154_803.997988, "584.61", "27.368"),  # enroll
+        (200, 656.585, 17_682.424899, "656.58", "9.2497"),  # api00
+    ],
+)
+def test_the_simple_sample_of_schools(size, mean, variance, printed_mean, printed_error):
+    """`svymean` of R's survey for `apisrs`, 200 of 6,194 Californian schools, as its documentation prints it."""
+    y = np.append(sample_with(mean, variance, size), np.full(6194 - size, np.nan))
+    number = estimate_linear(read_column(y, None, None), np.full(6194, 1.0 / 6194.0)).number
+    assert number.estimate == pytest.approx(float(printed_mean), abs=0.0051)
+    assert f"{number.standard_error:.5g}" == printed_error
+    if printed_mean == "584.61":  # svytotal: 3621074 and 169520
+        total = estimate_linear(read_column(y, None, None), np.ones(6194)).number
+        assert (round(total.estimate), round(total.standard_error)) == (3_621_074, 169_520)
+
+
+@pytest.mark.parametrize(
+    ("variable", "levels", "printed"),
+    [
+        (
+            "enroll",
+            [(416.78, 27_576.880404), (1320.70, 450_339.928571), (832.48, 156_307.275102)],
+            ("595.28", "18.509"),  # svytotal: 3687178 and 114642
+        ),
+        (
+            "api00",
+            [(674.43, 15_687.419293), (625.82, 11_947.089388), (636.60, 13_824.857143)],
+            ("662.29", "9.4089"),
+        ),
+    ],
+)
+def test_the_stratified_sample_of_schools(variable, levels, printed):
+    """The same for `apistrat`: elementary, high and middle schools were drawn by themselves."""
+    sizes = [(4421, 100), (755, 50), (1018, 50)]
+    parts = []
+    for (n_schools, n_drawn), (mean, variance) in zip(sizes, levels, strict=True):
+        parts += [sample_with(mean, variance, n_drawn), np.full(n_schools - n_drawn, np.nan)]
+    y = np.concatenate(parts)
+    strata = np.repeat([0, 1, 2], [size for size, _ in sizes])
+    column = read_column(y, None, Sample(~np.isnan(y), strata=strata))
+    number = estimate_linear(column, np.full(len(y), 1.0 / len(y))).number
+    assert (f"{number.estimate:.2f}", f"{number.standard_error:.5g}") == printed
+    if variable == "enroll":
+        total = estimate_linear(column, np.ones(len(y))).number
+        assert round(total.estimate) == pytest.approx(3_687_178, abs=1)
+        assert round(total.standard_error) == 114_642
+
+
 def test_prediction_powered_inference():
     """``mean_U f + mean_L (y - f)`` for unlabelled rows, where the factor is 1: labels vary twice as much."""
     rng = np.random.default_rng(0)

@@ -217,8 +217,8 @@ def correct_in_stratum(sample: Sample, rows: RowErrors, typical: float = 0.0) ->
         shares = units.scale * weights / error
         skewness = float(np.sum((shares * off) ** 3))
         if rows.have_tails:
-            mean_square = float(np.mean(off**2))
-            of_tail = skewness_of_all(off) * float(np.sum(shares**3)) * mean_square**1.5
+            typical_shares = shares * float(np.sqrt(np.mean(off**2)))
+            of_tail = skewness_of_all(off) * float(np.sum(typical_shares**3))
             skewness = max(skewness, of_tail, key=abs)
     total = units.n_missing * mean_error
     lowest = total

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -66,7 +66,7 @@ def labels_for_width(n_labels: float, n_rows: float, ratio: float) -> float:
 def labels_for_half_width(n_labels: int, n_rows: float, ends: tuple[float, float]) -> float:
     """Return how many labels an interval of half the width takes; NaN if that says nothing."""
     has_width = np.isfinite(ends).all() and ends[1] > ends[0]
-    if not has_width or not n_labels < n_rows < np.inf:
+    if not has_width or not 0 < n_labels < n_rows < np.inf:
         return np.nan
     return float(np.ceil(labels_for_width(n_labels, n_rows, 0.5)))
 
@@ -146,6 +146,25 @@ def worth_in_labels(ours: LinearEstimate, alone: LinearEstimate) -> float:
 # ------------------------------------------------------------------------------------ groups
 
 
+# Each group takes milliseconds, and more when there are many rows.
+MOST_GROUPS = 10_000
+
+
+def estimate_groups(
+    by: npt.ArrayLike | None,
+    column: PartlyKnown,
+    estimate: Callable[[PartlyKnown, Mask], Estimate],
+) -> pd.DataFrame:
+    """Return a frame with a line for every group that is asked about.
+
+    The function that estimates it is given the rows that matter to the group, and which of them are
+    of the group.
+    """
+    return make_frame(
+        {name: estimate(*column.near(rows)) for name, rows in asked_groups(by, column)}
+    )
+
+
 def asked_groups(by: npt.ArrayLike | None, column: PartlyKnown) -> Iterator[tuple[Any, Mask]]:
     """Yield every group that is asked about with its rows (n,), rows elsewhere among them."""
     for name, rows in read_groups(by, len(column.values)):
@@ -158,9 +177,21 @@ def read_groups(by: npt.ArrayLike | None, n_rows: int) -> Iterator[tuple[Any, Ma
     if by is None:
         yield "all", np.ones(n_rows, dtype=bool)
         return
+    if isinstance(by, str | bytes) or getattr(by, "ndim", 1) != 1:
+        raise ValueError("by must be a column: the group of each row.")
     groups = pd.Series(by).reset_index(drop=True)
     check_length("by", groups.to_numpy(), n_rows)
-    codes, names = pd.factorize(groups)
+    try:
+        codes, names = pd.factorize(groups)
+    except TypeError:
+        raise ValueError("by must hold names of groups: texts, numbers or dates.") from None
+    if not len(names):
+        raise ValueError("by is missing at every row: there is no group.")
+    if len(names) > MOST_GROUPS:
+        raise ValueError(
+            f"by has {len(names):,} groups: at most {MOST_GROUPS:,} are estimated at once. Name "
+            "larger groups."
+        )
 
     def type_and_name(code: int) -> tuple[str, Any]:
         name = names[code]

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from transduce.core.checks import check_flag, check_share
+from transduce.core.checks import check_flag, check_share, check_whole
 from transduce.core.types import Array, Labels, Mask
 from transduce.population.betting import BoundedDraws, order_at_random
 from transduce.population.linear import LinearEstimate, estimate_linear, is_decided_by_far
@@ -20,6 +20,7 @@ from transduce.population.lines import (
     NONE,
     Estimate,
     asked_groups,
+    estimate_groups,
     labels_are_equal,
     labels_for_half_width,
     labels_for_width,
@@ -57,7 +58,7 @@ def estimate_mean(  # noqa: PLR0913 - settings of a public function
         A prediction for every row, made without the label of that row: by another model, or
         out of fold at labelled rows. Without predictions labels alone speak.
     by : array-like of shape (n,), optional
-        The group of every row: one mean for each.
+        The group of every row: one mean for each. Rows where it is missing are of none.
     confidence : float, default=0.95
         Level of the interval.
     sample : Sample, optional
@@ -94,15 +95,16 @@ def estimate_mean(  # noqa: PLR0913 - settings of a public function
     confidence = check_share("confidence", confidence)
     check_flag("exact", exact)
     column = read_column(y, predictions, sample, refitted)
-    lines = {}
-    for name, rows in asked_groups(by, column):
-        coefficients = column.mean_over(rows)
+    if exact:
+        ends = read_bounds(bounds)
+        check_whole("random_state", random_state, least=0)
+
+    def estimate(near: PartlyKnown, rows: Mask) -> Estimate:
         if exact:
-            bets = BoundedColumn(column, rows, read_bounds(bounds), random_state)
-            lines[name] = bets.mean(confidence)
-        else:
-            lines[name] = linear_line(column, coefficients, confidence)
-    return make_frame(lines)
+            return BoundedColumn(near, rows, ends, random_state).mean(confidence)
+        return linear_line(near, near.mean_over(rows), confidence)
+
+    return estimate_groups(by, column, estimate)
 
 
 def estimate_total(
@@ -136,10 +138,11 @@ def estimate_total(
     """
     confidence = check_share("confidence", confidence)
     column = read_column(y, predictions, sample, refitted)
-    groups = asked_groups(by, column)
-    return make_frame(
-        {name: linear_line(column, rows.astype(float), confidence) for name, rows in groups}
-    )
+
+    def estimate(near: PartlyKnown, rows: Mask) -> Estimate:
+        return linear_line(near, rows.astype(float), confidence)
+
+    return estimate_groups(by, column, estimate)
 
 
 def estimate_difference(
@@ -179,6 +182,10 @@ def estimate_difference(
     """
     confidence = check_share("confidence", confidence)
     column = read_column(y, predictions, sample, refitted)
+    if by is None:
+        raise ValueError("A difference is of two groups: say with by which each row is of.")
+    if isinstance(groups, str) or len(groups) != 2:
+        raise ValueError(f"groups names the two groups to compare; got {groups!r}.")
     members = dict(asked_groups(by, column))
     missing = [group for group in groups if group not in members]
     if missing:
@@ -342,7 +349,10 @@ def read_bounds(bounds: Any) -> tuple[float, float]:
     """Return the least and the greatest value of a column, checked."""
     if bounds is None:
         raise ValueError("exact=True needs bounds: the least and greatest value that can occur.")
-    low, high = (float(end) for end in bounds)
+    try:
+        low, high = (float(end) for end in bounds)
+    except (TypeError, ValueError):
+        low = high = np.nan
     if not (np.isfinite(low) and np.isfinite(high) and low < high):
         raise ValueError(f"bounds must be two finite numbers, the smaller first; got {bounds!r}.")
     return low, high

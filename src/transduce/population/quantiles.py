@@ -17,10 +17,9 @@ from transduce.population.lines import (
     EXACT,
     NONE,
     Estimate,
-    asked_groups,
+    estimate_groups,
     labels_for_half_width,
     labels_for_width,
-    make_frame,
 )
 from transduce.population.sample import PartlyKnown, Sample, read_column
 from transduce.population.shares import between_limits, share_line
@@ -65,17 +64,14 @@ def estimate_quantile(
     confidence = check_share("confidence", confidence)
     q = check_share("q", q)
     column = read_column(y, predictions, sample, refitted)
-    lines = {}
-    for name, rows in asked_groups(by, column):
-        lines[name] = quantile_line(column, rows, q, confidence)
-    return make_frame(lines)
+    return estimate_groups(by, column, lambda near, rows: quantile_line(near, rows, q, confidence))
 
 
 def quantile_line(column: PartlyKnown, rows: Mask, q: float, confidence: float) -> Estimate:
     """Return a quantile of some rows, by the shares of rows that are no larger than candidates."""
     search = QuantileSearch(column, rows, q, confidence, candidate_values(column, rows))
-    labels = np.unique(column.values[column.sample.rows & rows])
-    search_alone = QuantileSearch(column.without_predictions(), rows, q, confidence, labels)
+    alone = column.without_predictions()
+    search_alone = QuantileSearch(alone, rows, q, confidence, candidate_values(alone, rows))
     ends = search.interval()
     ends_alone = search_alone.interval()
     sampled = column.sample.rows & rows
@@ -107,8 +103,10 @@ def quantile_line(column: PartlyKnown, rows: Mask, q: float, confidence: float) 
 
 def candidate_values(column: PartlyKnown, rows: Mask) -> Array:
     """Return the values at which a quantile may lie: labels and predictions, ascending."""
-    labels = column.values[column.sample.rows & rows]
-    predicted = column.predictions[column.unknown & rows]
+    labels = column.values[(column.known | column.sample.rows) & rows]
+    predicted = np.zeros(0)
+    if column.predictions.any():
+        predicted = column.predictions[column.unknown & rows]
     values = np.unique(np.concatenate([labels, predicted]))
     if len(values) > MOST_CANDIDATES:
         places = np.linspace(0, len(values) - 1, MOST_CANDIDATES).round().astype(int)
@@ -118,10 +116,10 @@ def candidate_values(column: PartlyKnown, rows: Mask) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class QuantileSearch:
-    """The search for a quantile among candidates, by the share of rows up to each.
+    """The search for a quantile among candidates, by the share of rows up to each, and below it.
 
-    A candidate is too small if the share of rows up to it is surely below q, and large enough if
-    that share is surely q or more.
+    The quantile is at least a candidate if the share of rows below that is surely less than q, and
+    at most a candidate if the share of rows up to it is surely q or more.
     """
 
     column: PartlyKnown
@@ -129,19 +127,24 @@ class QuantileSearch:
     q: float
     confidence: float
     candidates: Array  # (k,), ascending
-    shares: dict[int, Estimate] = field(default_factory=dict)  # up to candidates, once asked for
+    # Of rows up to a candidate (True) or below it, by its place, once asked for.
+    shares: dict[tuple[int, bool], Estimate] = field(default_factory=dict)
 
-    def share_up_to(self, place: int) -> Estimate:
-        """Return the share of rows up to a candidate."""
-        if place not in self.shares:
-            question = between_limits(self.column, None, self.candidates[place], including=True)
-            self.shares[place] = share_line(question, self.rows, self.confidence, "auto")
-        return self.shares[place]
+    def share(self, place: int, *, including: bool) -> Estimate:
+        """Return the share of rows up to a candidate, or below it."""
+        key = (place, including)
+        if key not in self.shares:
+            limit = self.candidates[place]
+            question = between_limits(self.column, None, limit, including=including)
+            self.shares[key] = share_line(question, self.rows, self.confidence, "auto")
+        return self.shares[key]
 
-    def first_place(self, is_reached: Callable[[Estimate], bool]) -> int:
-        """Return the first candidate of which something is true; their number if of none."""
+    def first_place(self, is_reached: Callable[[Estimate], bool], *, including: bool = True) -> int:
+        """Return the first candidate of whose share something is true; their number if of none."""
         places = range(len(self.candidates))
-        return bisect_left(places, True, key=lambda place: is_reached(self.share_up_to(place)))
+        return bisect_left(
+            places, True, key=lambda place: is_reached(self.share(place, including=including))
+        )
 
     def estimate(self) -> float:
         """Return the first candidate up to which the estimated share is q."""
@@ -153,24 +156,23 @@ class QuantileSearch:
         return float(self.candidates[min(place, count - 1)])
 
     def interval(self) -> tuple[float, float]:
-        """Return the last candidate that is too small, and the first that is large enough."""
-        first_possible = self.first_place(lambda share: share.upper >= self.q)
-        first_enough = self.first_place(lambda share: share.lower >= self.q)
-        if self.kind() == NONE:
-            return -np.inf, np.inf
+        """Return the last candidate that no more can lie below, and the first that is enough."""
         if not np.any(self.column.unknown & self.rows):
             return self.estimate(), self.estimate()
+        first_above = self.first_place(lambda share: share.upper >= self.q, including=False)
+        first_enough = self.first_place(lambda share: share.lower >= self.q)
         lower = -np.inf
-        if first_possible > 0:
-            lower = float(self.candidates[first_possible - 1])
+        if first_above > 0:
+            lower = float(self.candidates[first_above - 1])
         upper = np.inf
         if first_enough < len(self.candidates):
             upper = float(self.candidates[first_enough])
         return lower, upper
 
     def kind(self) -> Kind:
-        """Return what may be said of a quantile: what may be said of all shares looked at."""
-        kinds = {share.kind for share in self.shares.values()}
-        if not kinds or NONE in kinds:
-            return NONE
-        return EXACT if kinds == {EXACT} else APPROXIMATE
+        """Return what may be said of a quantile: what may be said of the shares that tell it.
+
+        A share of which nothing can be said lies anywhere from 0 to 1, and tells no end.
+        """
+        kinds = {share.kind for share in self.shares.values()} - {NONE}
+        return EXACT if kinds <= {EXACT} else APPROXIMATE

@@ -9,8 +9,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from transduce.core.checks import check_flag
+from transduce.core.checks import check_factor, check_flag, check_type
 from transduce.core.types import AnyArray, Array, Labels, Mask
+
+# What a sample may say of each row.
+OF_EACH_ROW = ("strata", "groups", "odds", "lost", "elsewhere", "later")
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +81,14 @@ class Sample:
         if self.lost is None:
             return 0
         return int(np.sum(self.lost & rows))
+
+    def at(self, rows: Mask) -> Sample:
+        """Return the sample among some rows (n,)."""
+        inside: dict[str, Any] = {}
+        for name in OF_EACH_ROW:
+            values = getattr(self, name)
+            inside[name] = None if values is None else np.asarray(values)[rows]
+        return replace(self, rows=self.rows[rows], **inside)
 
     @property
     def asked(self) -> Mask:
@@ -159,6 +170,20 @@ class PartlyKnown:
         """Return the same rows with another column, such as a yes-or-no question about this one."""
         return replace(self, values=values, predictions=predictions)
 
+    def near(self, rows: Mask) -> tuple[PartlyKnown, Mask]:
+        """Return some rows (n,) with those of the sample, and which of these are among them.
+
+        No other row plays a part in an estimate for these, and of many groups each is small.
+        """
+        kept = rows | self.sample.rows
+        if kept.all():
+            return self, rows
+        sample = self.sample.at(kept)
+        near = replace(
+            self, values=self.values[kept], predictions=self.predictions[kept], sample=sample
+        )
+        return near, rows[kept]
+
     def without_predictions(self) -> PartlyKnown:
         """Return the column as one without predictions, for what labels alone would give."""
         return replace(self, predictions=np.zeros(len(self.values)))
@@ -201,16 +226,22 @@ def read_sample(sample: Sample | None, labelled: Mask) -> Sample:
     """Return a checked sample; all labelled rows by default."""
     if sample is None:
         return Sample(labelled)
+    check_type("sample", sample, Sample, "a Sample, or None")
     rows = np.asarray(sample.rows)
     if rows.dtype != bool or rows.shape != labelled.shape:
         raise ValueError(f"The rows of a sample are {len(labelled)} values, each True or False.")
     if not (rows & labelled).any():
         raise ValueError("No row of the sample has a label.")
-    for name in ("strata", "groups", "odds", "lost", "elsewhere", "later"):
+    for name in OF_EACH_ROW:
         values = getattr(sample, name)
         if values is not None:
             check_length(f"{name} of a sample", np.asarray(values), len(labelled))
     sample = replace(sample, rows=rows & labelled)
+    check_factor("sensitivity of a sample", sample.sensitivity)
+    for name in ("strata", "groups"):
+        check_codes(name, getattr(sample, name))
+    if sample.odds is not None:
+        sample = replace(sample, odds=read_odds(sample))
     if sample.lost is not None:
         lost = np.asarray(sample.lost, dtype=bool)
         sample = replace(sample, lost=lost & ~labelled)
@@ -219,6 +250,29 @@ def read_sample(sample: Sample | None, labelled: Mask) -> Sample:
     if sample.later is not None:
         sample = replace(sample, later=np.asarray(sample.later, dtype=bool) & ~sample.rows)
     return sample
+
+
+def check_codes(name: str, codes: AnyArray | None) -> None:
+    """Raise a ValueError if a row is of no stratum, or no group."""
+    if codes is None or not pd.isna(np.asarray(codes)).any():
+        return
+    first = int(np.flatnonzero(pd.isna(np.asarray(codes)))[0])
+    raise ValueError(
+        f"{name} of a sample must have a value at every row; row {first} (counted from 0) has none."
+    )
+
+
+def read_odds(sample: Sample) -> Array:
+    """Return the odds of a sample, checked: those of its labelled rows are read, and no others."""
+    odds = read_numbers("odds of a sample", sample.odds)
+    is_usable = np.isfinite(odds) & (odds >= 0.0)
+    if not is_usable[sample.rows].all():
+        first = int(np.flatnonzero(~is_usable & sample.rows)[0])
+        raise ValueError(
+            "odds of a sample are (1 - e) / e, with e the probability of a label: finite, and not "
+            f"negative; row {first} (counted from 0) has {odds[first]:g}."
+        )
+    return odds
 
 
 def read_elsewhere(sample: Sample) -> Mask:
@@ -235,8 +289,13 @@ def read_numbers(name: str, values: Any) -> Array:
     """Return numbers as an array of one dimension, NaN where one is missing."""
     if np.ndim(values) != 1 or isinstance(values, str | bytes):
         raise ValueError(f"{name} must be a column: one value for each row.")
+    column = pd.Series(values)
+    # As numbers they are counts of nanoseconds, and a missing one is the smallest of all.
+    if column.dtype.kind in "mM":
+        raise ValueError(
+            f"{name} holds dates or durations: give them as numbers, such as days since a date."
+        )
     try:
-        column = pd.Series(values)
         is_complex = np.iscomplexobj(column.to_numpy())
         numbers = column.to_numpy(dtype=float, na_value=np.nan) if not is_complex else None
     except (TypeError, ValueError, OverflowError):
@@ -249,7 +308,9 @@ def read_numbers(name: str, values: Any) -> Array:
     return numbers
 
 
-LARGEST = 1e150  # numbers beyond this, or its inverse, have no squares in double precision
+# The square of a number beyond this, or of its inverse, has no place in double precision beside the
+# weights and counts that it is multiplied by.
+LARGEST = 1e140
 
 
 def check_sizes(name: str, values: Array) -> None:

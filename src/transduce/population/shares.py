@@ -14,10 +14,9 @@ from transduce.core.types import Labels, Mask
 from transduce.population.lines import (
     EXACT,
     Estimate,
-    asked_groups,
+    estimate_groups,
     labels_for_half_width,
     linear_line,
-    make_frame,
 )
 from transduce.population.sample import PartlyKnown, Sample, read_column
 from transduce.population.urns import urn_interval
@@ -84,10 +83,7 @@ def estimate_share(  # noqa: PLR0913 - settings of a public function
         column = read_indicator(y, of, predictions, sample, refitted)
     else:
         column = between_limits(read_column(y, predictions, sample, refitted), above, below)
-    lines = {}
-    for name, rows in asked_groups(by, column):
-        lines[name] = share_line(column, rows, confidence, exact)
-    return make_frame(lines)
+    return estimate_groups(by, column, lambda near, rows: share_line(near, rows, confidence, exact))
 
 
 def share_line(
@@ -166,6 +162,7 @@ def read_indicator(
     missing = classes.isna().to_numpy(dtype=bool)
     if not (~missing).any():
         raise ValueError("y has no label: at least two are needed to conclude anything.")
+    check_class(of, classes[~missing])
     is_of_class = (classes == of).fillna(False).to_numpy(dtype=bool)
     values = np.where(missing, np.nan, is_of_class.astype(float))
     column = read_column(values, predictions, sample, refitted)
@@ -178,6 +175,21 @@ def read_indicator(
                 f"from 0) has {column.predictions[first]:g}."
             )
     return column
+
+
+def check_class(of: Any, known: pd.Series) -> None:
+    """Raise a ValueError if a class is missing, or is written as no label is, such as "1" for 1.
+
+    A class without a label is a question like any other: how frequent can it be?
+    """
+    if pd.api.types.is_scalar(of) and pd.isna(of):
+        raise ValueError("of is missing: name a class.")
+    if (known == of).fillna(False).any():
+        return
+    # Numbers beside missing ones are floats: 1.0, where a person writes 1.
+    alike = known[known.astype(str).str.removesuffix(".0") == str(of).removesuffix(".0")]
+    if len(alike):
+        raise ValueError(f"No label is {of!r}, and some are {alike.tolist()[0]!r}: give that.")
 
 
 def between_limits(
