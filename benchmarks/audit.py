@@ -4,16 +4,18 @@ Usage: python benchmarks/audit.py [--draws 200] [--jobs 1] [--rows 10000] [--sha
 
 A table has a class of a given share; a predictor finds it with a given sensitivity and specificity.
 Rows are checked by a simple draw, or by a draw from each predicted class, as `transduce draw --by`
-makes it. Printed are, for each way, how often the 95 % interval holds the truth, how wide it is on
-average, its width as a ratio to that of labels alone with a simple draw of as many rows, and how
-many calls failed. "Narrowest" is the width below which no exact interval from a draw by class can
-be, if its ends rise with the marked rows drawn.
+makes it by default; `--ways "labels alone" "ours, equal draw"` takes equal numbers from each, as
+`--allocation equal` does there, and may tell less of all rows. Printed are, for each way, how often
+the 95 % interval holds the truth, how wide it is on average, its width as a ratio to that of labels
+alone with a simple draw of as many rows, and how many calls failed. "Narrowest" is the width below
+which no exact interval from a draw by class can be, if its ends rise with the marked rows drawn.
 
 Opponents run on the same simple draws: ppi_py, glide, truescore and evalstats (pip install
 ppi-python glide-py truescore evalstats); one that is not installed is named and left out.
 
-With `--exact` nothing is drawn: the coverage and the mean width of a draw by class with the default
-allocation are added up over all samples, weighed by their probabilities, beside labels alone.
+With `--exact` nothing is drawn: the coverage and the mean width of a draw by class, with the default
+allocation or `--allocation equal`, are added up over all samples, weighed by their probabilities,
+beside labels alone.
 
 With `--reachable` the same is done of what no draw by class can beat: the normal interval of somebody
 who knows the spread in both classes, and divides the checks by them (Neyman), and the narrowest exact
@@ -32,6 +34,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
+from typing import get_args
 
 import numpy as np
 import pandas as pd
@@ -39,7 +42,7 @@ from joblib import Parallel, delayed
 from scipy.stats import binom, hypergeom, norm
 
 from transduce.population.checks import CheckedRows, class_interval
-from transduce.population.draws import allocate, draw_from_strata
+from transduce.population.draws import Allocation, allocate, draw_from_strata
 from transduce.population.strata import narrowest_most_marked, total_interval
 from transduce.population.stratum import Stratum
 from transduce.population.urns import urn_interval
@@ -197,6 +200,11 @@ def installed_ways() -> list[str]:
     return [name for name in WAYS if name not in missing]
 
 
+def default_ways(ways: list[str]) -> list[str]:
+    """Return the ways that run if none is named: draws by class are those of the default."""
+    return [name for name in ways if "equal" not in name]
+
+
 def run_draws(case: Case, seeds: list[int], ways: list[str]) -> list[dict[str, object]]:
     """Return a line for each draw and way: whether the interval holds, its width, failures."""
     lines = []
@@ -325,10 +333,10 @@ def show_reachable(case: Case) -> None:
     )
 
 
-def show_exact(case: Case) -> None:
+def show_exact(case: Case, how: Allocation) -> None:
     """Print the exact coverage and width of a draw by class, and of labels alone."""
     sizes, marked = tabulate(case)
-    drawn = allocate(sizes, case.n_checked, "neyman").tolist()
+    drawn = allocate(sizes, case.n_checked, how).tolist()
 
     def by_class(hits: tuple[int, ...]) -> tuple[int, int]:
         parts = zip(sizes.tolist(), drawn, hits, strict=True)
@@ -368,7 +376,8 @@ def main() -> None:
     parser.add_argument("--shares", type=float, nargs="+", default=[0.02, 0.05, 0.3, 0.5])
     parser.add_argument("--checked", type=int, nargs="+", default=[30, 100, 300])
     parser.add_argument("--quality", nargs="+", default=["0.8/0.8", "0.9/0.98", "0.99/0.99"])
-    parser.add_argument("--ways", nargs="+", choices=list(WAYS), help="by default all")
+    parser.add_argument("--ways", nargs="+", choices=list(WAYS))
+    parser.add_argument("--allocation", choices=get_args(Allocation), default="neyman")
     parser.add_argument("--exact", action="store_true")
     parser.add_argument("--reachable", action="store_true")
     given = parser.parse_args()
@@ -379,13 +388,15 @@ def main() -> None:
         )
     ]
     if given.exact or given.reachable:
-        show = show_reachable if given.reachable else show_exact
         for case in cases:
-            show(case)
+            if given.reachable:
+                show_reachable(case)
+            else:
+                show_exact(case, given.allocation)
         return
     seeds = range(given.first_seed, given.first_seed + given.draws)
     started = time.perf_counter()
-    ways = [name for name in installed_ways() if given.ways is None or name in given.ways]
+    ways = [name for name in installed_ways() if name in (given.ways or default_ways(list(WAYS)))]
     cells = measure(cases, seeds, given.jobs, ways)
     show_worst(cells, given.draws)
     print(f"{time.perf_counter() - started:.0f} s")

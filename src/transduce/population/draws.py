@@ -16,13 +16,13 @@ NO = ("false", "no", "n", "0", "0.0", "", "nan", "none", "<na>")
 Allocation = Literal["equal", "proportional", "neyman"]
 N_BANDS = 5  # of uncertainty, which are strata
 FEWEST_A_STRATUM = 2  # rows drawn from each, if the number allows it: its spread can be told
-# What each stratum gets at least, as a share of what it would get in proportion to its size. If the
-# spreads are in truth the same everywhere, a total is then known at most a twentieth less precisely
-# than from rows drawn from all alike: 1.1 ** 0.5 = 1.049. Without it, equal numbers from classes of
-# 95 and 5 % made exact intervals from 30 checks 1.46 times as wide as labels alone do. With it
-# none of the 36 cases of benchmarks/audit.py is wider than these, and cases with 30 or 100 checks
-# of a class of 2 or 5 % are narrower than by the root of the size alone; with 300 checks they are
-# up to a tenth wider.
+# What each stratum gets at least if spreads are not known yet, as a share of what it would get in
+# proportion to its size. If the spreads are in truth the same everywhere, a total is then known at
+# most a twentieth less precisely than from rows drawn from all alike: 1.1 ** 0.5 = 1.049. Equal
+# numbers from each class made exact intervals from 30 checks of a class of 2 % up to 1.47 times as
+# wide as labels alone do. With it none of the 36 cases of benchmarks/audit.py is wider than these,
+# and cases with 30 or 100 checks of a class of 2 or 5 % are narrower than by the root of the size
+# alone; with 300 checks they are up to a tenth wider.
 LEAST_OF_PROPORTION = 1.0 / 1.1
 
 
@@ -113,8 +113,8 @@ def allocate(
 
     Equal numbers, numbers in proportion to the sizes, or in proportion to size times spread
     (Neyman 1934), which makes the estimate of a total most precise. None gets more than it has, and
-    each gets at least two where the number allows it. Equal numbers, and spreads that nobody knows
-    yet, leave each stratum at least `LEAST_OF_PROPORTION` of its number in proportion.
+    each gets at least two where the number allows it. Spreads that nobody knows yet leave each
+    stratum at least `LEAST_OF_PROPORTION` of its number in proportion.
     """
     n_rows = int(np.sum(sizes))
     if not 1 <= number <= n_rows:
@@ -122,7 +122,6 @@ def allocate(
             f"There are {n_rows:,} rows without a label: {number:,} of them cannot be drawn."
         )
     proportional = number * sizes / n_rows
-    is_guess = how == "equal" or (how == "neyman" and spreads is None)
     weights = sizes.astype(float)
     if how == "equal":
         weights = np.ones(len(sizes))
@@ -133,7 +132,7 @@ def allocate(
     fewest = np.minimum(sizes, FEWEST_A_STRATUM)
     if int(np.sum(fewest)) > number:
         fewest = np.zeros_like(sizes)
-    if is_guess:
+    if how == "neyman" and spreads is None:
         guarded = guarded_numbers(sizes, number)
         if np.sum(guarded) > number:
             weights = proportional
@@ -149,11 +148,12 @@ def guarded_numbers(sizes: AnyArray, number: int) -> AnyArray:
     return np.maximum(np.minimum(sizes, FEWEST_A_STRATUM), least)
 
 
-def join_small_strata(sizes: AnyArray, number: int) -> Mask:
+def join_small_strata(sizes: AnyArray, number: int, how: Allocation = "neyman") -> Mask:
     """Return which strata (H,) to join to one, so that `number` rows suffice for all that are left.
 
     Two rows from each of 50 classes would leave none of 100 for frequent ones, and a stratum of
-    which no row is drawn may hold anything. So as few of the smallest as possible are joined.
+    which no row is drawn may hold anything. So as few of the smallest as possible are joined. Equal
+    numbers are what was asked for: two rows from each then suffice.
     """
     is_joined = np.zeros(len(sizes), dtype=bool)
     smallest = [stratum for stratum in np.argsort(sizes, kind="stable") if sizes[stratum]]
@@ -161,7 +161,10 @@ def join_small_strata(sizes: AnyArray, number: int) -> Mask:
         if n_joined > 1:
             is_joined[smallest[:n_joined]] = True
         left = np.append(sizes[~is_joined], sizes[is_joined].sum())
-        if np.sum(guarded_numbers(left, number)) <= number:
+        fewest = guarded_numbers(left, number)
+        if how == "equal":
+            fewest = np.minimum(left, FEWEST_A_STRATUM)
+        if np.sum(fewest) <= number:
             break
     return is_joined
 

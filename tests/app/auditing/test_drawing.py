@@ -208,14 +208,44 @@ def test_a_check_far_from_all_others_is_noted(tmp_path, slip):
     )
 
 
-def test_equal_numbers_leave_the_common_class_enough(table, tmp_path):
+def test_equal_numbers_are_equal(table, tmp_path):
     words = ("draw", table, "--target", "gold", "--by", "llm", "--number", 40)
-    done = run(*words, "--allocation", "equal")
-    assert "for as many from each whatever the cost, use --each 20" in " ".join(done.output.split())
+    assert run(*words, "--allocation", "equal").exit_code == 0
     drawn = pd.read_csv(tmp_path / "judged-draw.csv")
-    n_common = int(drawn.loc[drawn["llm"] == "nein", "gold_random"].sum())
-    in_proportion = 40 * np.mean(drawn["llm"] == "nein")
-    assert in_proportion / 1.1 <= n_common < in_proportion
+    assert drawn[drawn["gold_random"]].groupby("llm").size().tolist() == [20, 20]
+
+
+def objects_with_reasons(folder):
+    """A table of objects in which more than one field gives the prediction away."""
+    rows = [
+        {"text": f"Satz {row}", "output": {"label": "ja", "why": "says ja"}} for row in range(60)
+    ]
+    path = folder / "judged.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)))
+    return path
+
+
+@pytest.mark.parametrize("draw", [("--by", "output.label"), ()])
+def test_an_object_is_hidden_with_all_of_its_fields(tmp_path, draw):
+    table = objects_with_reasons(tmp_path)
+    sheet = tmp_path / "list.xlsx"
+    done = run(
+        *("draw", table, "--target", "gold", *draw, "--predictions", "output"),
+        *("--number", 10, "--list", sheet),
+    )
+    assert done.exit_code == 0, done.output
+    names = [cell.value for cell in openpyxl.load_workbook(sheet).active[1]]
+    assert names == ["row_number", "text", "gold"]
+
+
+@pytest.mark.parametrize("draw", [("--by", "llm"), ("--uncertainty", "doubt"), ()])
+def test_a_column_to_hide_that_is_not_there_is_told(table, tmp_path, draw):
+    sheet = tmp_path / "list.csv"
+    words = ("draw", table, "--target", "gold", *draw, "--number", 10, "--list", sheet)
+    done = run(*words, "--predictions", "gpt")
+    assert done.exit_code == 1
+    assert "no column 'gpt'" in done.output
+    assert not sheet.exists()
 
 
 def test_rows_that_were_not_brought_back_count_as_wrong(table, tmp_path):

@@ -20,7 +20,7 @@ from transduce.app.auditing.reading import (
 )
 from transduce.core.files import whole_file
 from transduce.core.types import AnyArray, Array, ColumnName, Mask
-from transduce.core.words import counted, option
+from transduce.core.words import counted
 from transduce.population.draws import (
     Allocation,
     allocate,
@@ -105,7 +105,7 @@ def draw_by_strata(
                 f"from each by itself, so it must have few, at most {MOST_STRATA}."
             )
         if request.each is None:
-            codes, strata = _join_rare_classes(codes, strata, missing, request.number)
+            codes, strata = _join_rare_classes(codes, strata, missing, request)
         spreads = _spreads(frame, target, missing, names, codes)
     sizes = np.bincount(codes[missing], minlength=len(strata))
     if request.each is None:
@@ -123,21 +123,15 @@ def draw_by_strata(
         },
         index=frame.index,
     )
-    statement = _how_many_from_each(strata, numbers, sizes)
-    if request.each is None and request.allocation == "equal" and _differ(numbers[numbers < sizes]):
-        statement += (
-            " Equal numbers would tell less of all rows than a draw from all alike; for as many "
-            f"from each whatever the cost, use {option('each', 20)}."
-        )
-    return RowsToCheck(draw.rows, columns, statement)
+    return RowsToCheck(draw.rows, columns, _how_many_from_each(strata, numbers, sizes))
 
 
 def _join_rare_classes(
-    codes: AnyArray, strata: AnyArray, missing: Mask, number: int
+    codes: AnyArray, strata: AnyArray, missing: Mask, request: StrataRequest
 ) -> tuple[AnyArray, AnyArray]:
     """Return the stratum of each row (n,), and what strata are called, with the rarest joined."""
     sizes = np.bincount(codes[missing], minlength=len(strata))
-    is_joined = join_small_strata(sizes, number)
+    is_joined = join_small_strata(sizes, request.number, request.allocation)
     if not is_joined.any():
         return codes, strata
     joined_name = f"{int(is_joined.sum())} rare classes"
@@ -158,11 +152,6 @@ def _how_many_from_each(strata: AnyArray, numbers: AnyArray, sizes: AnyArray) ->
     if len(parts) > MOST_STRATA_NAMED:
         shown += ", ..."
     return f"{counted(int(numbers.sum()), 'row')} drawn: {shown}."
-
-
-def _differ(numbers: AnyArray) -> bool:
-    """Return whether numbers differ by more than rounding makes them."""
-    return len(numbers) > 0 and bool(numbers.max() - numbers.min() > 1)
 
 
 def _spreads(

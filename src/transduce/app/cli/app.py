@@ -298,13 +298,12 @@ DRAW_UNCERTAIN = (
 )
 ALLOCATION = (
     "With --by: as many rows from each class (equal), in proportion to its size (proportional), or "
-    "in proportion to its size and expected spread (neyman). Before any row was checked, equal and "
-    "neyman leave each class at least 10/11 of its number in proportion, so that statements on all "
-    "rows are about as precise as from a plain draw, or more so."
+    "in proportion to its size and expected spread (neyman). Before any row was checked, neyman "
+    "leaves each class at least 10/11 of its number in proportion, so that statements on all rows "
+    "are about as precise as from a plain draw, or more so; equal numbers tell most of each class "
+    "by itself, and may tell less of all rows."
 )
-DRAW_EACH = (
-    "Instead of --number: so many rows from each class, whatever that costs statements on all rows."
-)
+DRAW_EACH = "Instead of --number: so many rows from each class."
 HIDDEN = (
     "A column of predictions to leave out of the list, besides those of --by; its classes are "
     "offered there. May be repeated."

@@ -27,6 +27,7 @@ from transduce.app.tables.column_names import check_columns
 from transduce.app.tables.columns import Target
 from transduce.app.tables.files import check_fits, write
 from transduce.app.tables.formats import Table
+from transduce.app.tables.nested import fields_below
 from transduce.core.computing import stage
 from transduce.core.files import together
 from transduce.core.ranks import fewest_calibration
@@ -45,6 +46,7 @@ class TableToDrawFrom:
     source: Table  # with the column
     added: pd.DataFrame  # the column, if the table had none; it is empty
     target: str
+    hidden: list[ColumnName]  # columns of predictions that the list is not to show
     out: str
     given: OptionValues  # options of the command
 
@@ -58,7 +60,9 @@ class TableToDrawFrom:
         target = stored.column_called(target)
         _check_not_drawn(stored, target)
         source, added = _with_target(stored, target)
-        return cls(stored, source, added, target, out, given)
+        hidden = fields_below(source.frame.columns, given["predictions"])
+        check_columns(source.frame, hidden)
+        return cls(stored, source, added, target, hidden, out, given)
 
     def is_open(self, options: Options) -> Mask:
         """Return which rows (n,) have no label."""
@@ -70,7 +74,7 @@ class TableToDrawFrom:
         new = pd.concat([self.added, drawn.columns], axis=1)
         with stage("writing"), together():
             if self.given["list"] is not None:
-                _write_list(self.source, self.target, drawn, request, self.given)
+                _write_list(self, drawn, request)
             write(self.out, self.stored, new, force=self.given["force"])
 
     def tell(self, text: str) -> None:
@@ -219,22 +223,20 @@ def _about_draw(rows: AnyArray, seed: int, target: str) -> str:
 
 
 def _write_list(
-    source: Table,
-    target: str,
-    drawn: RowsToCheck,
-    request: StrataRequest | None,
-    given: OptionValues,
+    to_draw: TableToDrawFrom, drawn: RowsToCheck, request: StrataRequest | None
 ) -> None:
     """Write the drawn rows alone, with the classes that a checker may choose from."""
-    predictions: list[ColumnName] = given["predictions"]
-    hidden = predictions.copy()
-    by = tuple(predictions)
+    frame = to_draw.source.frame
+    given = to_draw.given
+    hidden = to_draw.hidden.copy()
+    # An object that is hidden as a whole has other fields than classes.
+    by = tuple(hidden) if hidden == given["predictions"] else ()
     if request is not None:
         hidden += request.columns
         by = request.by or by
-    rows = list_to_check(source.frame, target, drawn, hidden)
-    classes = classes_to_choose(source.frame, target, by)
-    write_list(given["list"], rows, classes, force=given["force"], like=source.files)
+    rows = list_to_check(frame, to_draw.target, drawn, hidden)
+    classes = classes_to_choose(frame, to_draw.target, by)
+    write_list(given["list"], rows, classes, force=given["force"], like=to_draw.source.files)
 
 
 def _labels_to_draw(source: Table, target: str, options: Options) -> Target | None:
