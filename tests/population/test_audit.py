@@ -96,6 +96,17 @@ class TestExact:
         classes = audit_classes(labels, ["ok"] * 7)
         assert numbers.wrong.equals(classes.wrong)
 
+    def test_how_far_numbers_are_off_in_a_group_is_told_by_its_own_rows(self):
+        predictions = np.zeros(80)
+        region = np.repeat(["near", "far"], 40)
+        truth = np.where(np.arange(80) % 2, np.where(region == "near", 0.1, 9.0), np.nan)
+        numbers = audit_numbers(truth, predictions, tolerance=1.0, by=region)
+        for name in ("near", "far"):
+            inside = region == name
+            alone = audit_numbers(truth[inside], predictions[inside], tolerance=1.0)
+            assert numbers.group_off_by[name] == alone.off_by
+        assert numbers.off_by == 9.0
+
 
 class TestLaws:
     def test_names_of_classes_and_row_order_change_nothing(self):

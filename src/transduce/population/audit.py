@@ -229,7 +229,9 @@ class NumberAudit:
     off_by : float
         A checked row drawn at random is off by no more than this with the certainty: predictions
         plus and minus it hold so large a share of the truths of unchecked rows on average.
-        Infinite if there are too few labels.
+        Infinite if there are too few labels; NaN if rows were drawn by strata.
+    group_off_by : dict of float
+        The same within each group.
     tolerance : float
     relative : bool
         Whether the tolerance is a share of the prediction.
@@ -245,6 +247,7 @@ class NumberAudit:
 
     wrong: pd.DataFrame
     off_by: float
+    group_off_by: dict[Hashable, float]
     tolerance: float
     relative: bool
     certainty: float
@@ -309,10 +312,16 @@ def audit_numbers(  # noqa: PLR0913 - settings of a public function
     codes = np.concatenate([np.zeros(len(predicted), dtype=np.int64), true_codes])
     rows = make_checked_rows(codes, drawn, strata, drawn_from)
     groups = name_groups(by, len(predicted))
-    sizes = np.where(np.isnan(off), np.inf, off)[rows.drawn]
+    sizes = np.where(np.isnan(off), np.inf, off)
+
+    def off_by(inside: Mask) -> float:
+        """Return how far rows are off at most, if strata do not weigh them differently."""
+        return upper_quantile(sizes[rows.drawn & inside], certainty) if rows.is_simple else np.nan
+
     return NumberAudit(
         wrong=wrong_lines(rows, groups, certainty),
-        off_by=upper_quantile(sizes, certainty) if rows.is_simple else np.nan,
+        off_by=off_by(np.ones(len(predicted), dtype=bool)),
+        group_off_by={name: off_by(inside) for name, inside in groups},
         tolerance=tolerance,
         relative=relative,
         certainty=certainty,

@@ -54,6 +54,33 @@ class TestReading:
         frame = pd.DataFrame({"llm": [1, 0] * 30, "gold": [1.0, 0.0] * 10 + [np.nan] * 40})
         assert audit(frame, "gold", "llm").wrong["n_wrong"] == 0
 
+    @pytest.mark.parametrize(
+        ("predicted", "found"),
+        [
+            ([True, False], [1.0, 0.0]),
+            ([True, False], ["1", "0"]),
+            ([True, False], ["1.0", "0.0"]),
+            (["true", "FALSE"], [1, 0]),
+            ([1, 0], [True, False]),
+            ([1, 0], ["1.0", "0.0"]),
+            (["2.0", "1.0"], [2.0, 1.0]),
+        ],
+    )
+    @pytest.mark.parametrize("case_sensitive", [True, False])
+    def test_codes_of_one_class_are_one(self, predicted, found, case_sensitive):
+        places = np.arange(60) % 2
+        table = pd.DataFrame({"llm": np.array(predicted, dtype=object)[places]})
+        table["gold"] = pd.Series(np.array(found, dtype=object)[places]).where(table.index < 30)
+        result = audit(table, "gold", "llm", suspects=0, case_sensitive=case_sensitive)
+        assert result.wrong["n_wrong"] == 0
+        assert len(result.shares) == 2
+
+    def test_whole_numbers_with_a_point_stay_as_they_are_among_others(self):
+        table = pd.DataFrame(
+            {"llm": ["1.0", "1.1"] * 20, "gold": ["1.0", "1.1"] * 10 + [None] * 20}
+        )
+        assert list(audit(table, "gold", "llm", suspects=0).shares.index) == ["1.0", "1.1"]
+
     def test_probabilities_one_column_a_class(self, judged):
         spam = np.where(judged["llm"] == "spam", 0.8, 0.1)
         frame = judged.drop(columns="llm").assign(**{"p-spam": spam, "p-ham": 1.0 - spam})
@@ -215,6 +242,13 @@ class TestSecondFile:
         plain = audit(unchecked, "gold", "llm", checks=checks, id="id", suspects=0)
         assert not any("zeros" in note for note in plain.notes)
 
+    @pytest.mark.parametrize("written", [str, lambda number: f"{number}.0", float])
+    def test_identifiers_may_be_written_as_numbers_are(self, judged, written):
+        table = judged.drop(columns="gold").assign(id=np.arange(len(judged)))
+        checks = judged[["gold"]].assign(id=[written(number) for number in range(len(judged))])
+        result = audit(table, "gold", "llm", checks=checks, id="id", suspects=0)
+        assert result.wrong.equals(audit(judged, "gold", "llm", suspects=0).wrong)
+
     def test_identifiers_that_only_zeros_tell_apart_are_not_matched_as_numbers(self, judged):
         frame = judged.drop(columns="gold").assign(id=["07", *map(str, range(7, 406))])
         checks = pd.DataFrame({"id": ["007", "8"], "gold": ["ham", "ham"]})
@@ -373,6 +407,15 @@ class TestPage:
         assert "<script" not in page
         assert "&lt;script&gt;" in page
 
+    def test_of_numbers_a_group_has_its_own_distance(self):
+        frame = pd.DataFrame({"f": np.zeros(200), "part": ["a", "b"] * 100})
+        frame["y"] = np.where(frame["part"] == "a", 1.0, 5.0) * np.where(
+            frame.index < 100, 1, np.nan
+        )
+        content = audit(frame, "y", "f", by="part", tolerance=2).as_json()
+        assert content["off_by"] == 5.0
+        assert [content["by"]["part"][part]["off_by"] for part in "ab"] == [1.0, 5.0]
+
     def test_numbers_have_a_page_too(self):
         frame = pd.DataFrame({"f": np.arange(60.0), "y": [*np.arange(20.0), *[np.nan] * 40]})
         page = render_audit(audit(frame, "y", "f", tolerance=0.1, relative=True))
@@ -387,6 +430,9 @@ class TestRefusals:
             ({"certainty": 1.0}, "certainty"),
             ({"tolerance": -1.0}, "must not be negative"),
             ({"relative": True}, "needs a tolerance"),
+            ({"seen": ["region"]}, r"seen names one column; got \['region'\]"),
+            ({"second": ["region"]}, "second names one column"),
+            ({"checks": pd.DataFrame({"id": [1]}), "id": ["id"]}, "id names one column"),
             (
                 {"checks": pd.DataFrame({"id": [1], "gold": ["spam"]})},
                 "Name the column that both tables have in common",

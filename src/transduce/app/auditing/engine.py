@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from transduce.app.auditing.question import AuditQuestion, as_columns
+from transduce.app.auditing.question import AuditQuestion, as_columns, check_one_column
 from transduce.app.auditing.reading import LABELLED, AuditColumns, join_checks, read_audit
 from transduce.app.auditing.result import Agreement, AuditResult, way_out_of_seen
 from transduce.app.auditing.suspects import OtherColumns, find_suspects
@@ -119,6 +119,7 @@ def audit(  # noqa: PLR0913 - settings of a public function
         missing=tuple(missing or ()),
         case_sensitive=case_sensitive,
     )
+    check_one_column("id", id)
     source = _read_table(table)
     frame, notes = _with_checks(source, checks, id, question)
     ignore = _columns_of_question(frame, question, id)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 
 from transduce.core.checks import check_list, check_number, check_share
 from transduce.core.types import ColumnName
+from transduce.core.words import quoted
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +52,8 @@ class AuditQuestion:
     case_sensitive: bool = False
 
     def __post_init__(self) -> None:
+        for option in ("target", "second", "seen", "random", "stratum"):
+            check_one_column(option, getattr(self, option))
         check_share("certainty", self.certainty)
         if not self.predictions:
             raise ValueError("predictions must name the column that holds the predictions.")
@@ -75,6 +79,12 @@ class AuditQuestion:
                 raise ValueError(f"tolerance must not be negative; got {self.tolerance:g}.")
         elif self.relative:
             raise ValueError("A relative tolerance needs a tolerance: say how much is allowed.")
+
+
+def check_one_column(name: str, column: object) -> None:
+    """Raise a ValueError if several columns are named where one is meant."""
+    if not isinstance(column, Hashable):
+        raise ValueError(f"{name} names one column; got {quoted(column)}.")
 
 
 def as_columns(name: str, columns: object) -> tuple[ColumnName, ...]:

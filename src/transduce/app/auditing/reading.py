@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections import Counter
+from collections.abc import Callable, Container
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -27,6 +29,7 @@ EMPTY = "(empty)"  # what a group is called that has no name
 MOST_NAMED = 5  # identifiers in a message
 FEWEST_ALIKE = 0.5  # of the other cells of a row of a list that must be as they are in the table
 FEWEST_COMPARED = 6  # checks among which one can be far
+WHOLE_WITH_POINT = re.compile(r"(-?\d+)\.0+")  # as numbers with gaps are written by some programs
 
 
 @dataclass(frozen=True, eq=False)
@@ -349,11 +352,34 @@ def _as_classes(
         names = numbers.usual_spellings(counts)
         usual = {text: names[numbers.spelling_key(text)] for text in counts}
         notes += numbers.spelling_note(question.target, "Classes", counts)
+    codes_of_truth = _codes_of_truth([texts for _, texts in read])
+    if codes_of_truth:
+        notes.append("0 and 1 in one column were taken for the False and True of another.")
     classes = []
     for codes, texts in read:
-        spelled = np.array([*(usual[text] for text in texts), None], dtype=object)
+        named = (codes_of_truth.get(text, _without_point(text, counts)) for text in texts)
+        spelled = np.array([*(usual.get(text, text) for text in named), None], dtype=object)
         classes.append(spelled[codes])
     return classes
+
+
+def _codes_of_truth(columns: list[list[str]]) -> dict[str, str]:
+    """Return what 0 and 1 mean if one column has nothing else, and another True and False only."""
+    truths = [{*texts} for texts in columns if {*map(str.casefold, texts)} <= {"true", "false"}]
+    codes = [{*texts} for texts in columns if {*texts} <= {"0", "1", "0.0", "1.0"}]
+    truths = [texts for texts in truths if texts]
+    codes = [texts for texts in codes if texts]
+    if not truths or len(truths) + len(codes) < len(columns) or not codes:
+        return {}
+    spelled = {text.casefold(): text for texts in truths for text in texts}
+    meaning = {"0": spelled.get("false", "False"), "1": spelled.get("true", "True")}
+    return {code: meaning[code[0]] for texts in codes for code in texts}
+
+
+def _without_point(text: str, texts: Container[str]) -> str:
+    """Return a whole number that was written with a point as the others are, if they are not."""
+    whole = _as_whole_number(text)
+    return whole if whole in texts else text
 
 
 def _class_text(cell: object) -> str:
@@ -554,6 +580,9 @@ def _match_checks(row_ids: pd.Series, check_ids: pd.Series, id: ColumnName) -> _
     _refuse_repeated("table", id, keys)
     _refuse_repeated("table of checks", id, check_keys)
     notes = []
+    if _match_better(keys, check_keys, _as_whole_number):
+        keys = keys.map(_as_whole_number)
+        check_keys = check_keys.map(_as_whole_number)
     if _match_as_numbers(keys, check_keys):
         keys = keys.map(_without_zeros)
         check_keys = check_keys.map(_without_zeros)
@@ -646,15 +675,26 @@ def _field_of_checks(checks: pd.DataFrame, name: ColumnName) -> pd.Series:
 
 def _match_as_numbers(keys: pd.Series, check_keys: pd.Series) -> bool:
     """Return whether identifiers differ in leading zeros only, which one of two tables lost."""
-    if check_keys.isin(set(keys)).all():
-        return False
     if not all(texts.map(str.isdecimal).all() for texts in (keys, check_keys)):
         return False
-    numbers = [texts.map(_without_zeros) for texts in (keys, check_keys)]
-    if not all(texts.is_unique for texts in numbers):
+    return _match_better(keys, check_keys, _without_zeros)
+
+
+def _match_better(keys: pd.Series, check_keys: pd.Series, simplified: Callable[[str], str]) -> bool:
+    """Return whether more checks match if identifiers are simplified, and each stays unique."""
+    if check_keys.isin(set(keys)).all():
+        return False
+    simpler = [texts.map(simplified) for texts in (keys, check_keys)]
+    if not all(texts.is_unique for texts in simpler):
         return False
     n_plain = int(check_keys.isin(set(keys)).sum())
-    return int(numbers[1].isin(set(numbers[0])).sum()) > n_plain
+    return int(simpler[1].isin(set(simpler[0])).sum()) > n_plain
+
+
+def _as_whole_number(text: str) -> str:
+    """Return a whole number without the point that a program wrote; other texts as they are."""
+    whole = WHOLE_WITH_POINT.fullmatch(text)
+    return text if whole is None else whole[1]
 
 
 def _without_zeros(digits: str) -> str:

@@ -18,7 +18,7 @@ from transduce.app.report.jsonable import rough_percent, to_json
 from transduce.conformal.seen_labels import SeenLabels
 from transduce.core.files import write_text
 from transduce.core.types import ColumnName
-from transduce.core.words import counted, option, percent
+from transduce.core.words import counted, on_command_line, option, percent
 from transduce.population.audit import ALL_ROWS, Audit, NumberAudit, forecast_wrong
 from transduce.population.means import estimate_mean
 from transduce.population.sample import Sample
@@ -59,7 +59,9 @@ class Agreement:
 
 def way_out_of_seen() -> str:
     """Return what to do where the predictor may have seen the labels."""
-    return f"Name the rows that it has seen with {option('seen')}, or check rows that it has not."
+    # In `fill` a design says which rows were seen; `audit` has an option for it.
+    seen = option("seen") if on_command_line() else "seen"
+    return f"Name the rows that it has seen with {seen}, or check rows that it has not."
 
 
 @dataclass(frozen=True, eq=False)
@@ -393,7 +395,7 @@ def _statements(audit: Audit | NumberAudit, group: object) -> dict[str, object]:
     if isinstance(audit, NumberAudit):
         wrong["tolerance"] = audit.tolerance
         wrong["relative"] = audit.relative
-        content["off_by"] = audit.off_by
+        content["off_by"] = audit.off_by if group == ALL_ROWS else audit.group_off_by[group]
         return content
     if group == ALL_ROWS:
         shares = audit.shares
