@@ -153,6 +153,11 @@ class TestExact:
         by_region = result.estimate("share", by="region")
         assert by_region.loc[("yes", "north"), "kind"] == "approximate"
 
+    def test_a_class_may_be_named_in_other_capitals(self):
+        result = sales()[0]
+        found = result.estimate("share of YES")
+        assert found["upper"].tolist() == result.estimate("share of yes")["upper"].tolist()
+
     def test_classes_may_be_compared_and_regressed(self):
         result = sales()[0]
         found = result.estimate("difference north, south", by="region")

@@ -48,6 +48,17 @@ def test_strata_calibrate_with_their_probabilities():
     assert not features.reindex([name for name in features.index if "_random" in name]).any()
 
 
+def test_a_draw_that_is_used_is_not_asked_for_again():
+    table, _ = drawn_table()
+    with_all_labels = fill(table, "y", method="ridge")
+    assert isinstance(with_all_labels.options.labels, Sampled)
+    assert not any("makes use of it" in note for note in with_all_labels.notes)
+    table.loc[np.flatnonzero(~table["y_random"])[:10], "y"] = "yes"
+    table.loc[np.flatnonzero(table["y_random"])[5:], "y"] = None
+    too_few = fill(table, "y", method="ridge")
+    assert any("'y_random'" in note and "makes use of it" in note for note in too_few.notes)
+
+
 def test_a_design_that_is_named_wins():
     table, _ = drawn_table()
     assert design_of(table, labels=Chance())[0] == Chance()

@@ -22,6 +22,7 @@ from transduce.app.estimating.notes import add_notes, rows_of_line
 from transduce.app.estimating.predicted import PredictedColumn
 from transduce.app.estimating.questions import Question, read_question
 from transduce.app.tables.amounts import with_plain_signs
+from transduce.app.tables.numbers import spelling_key
 from transduce.core.checks import check_share, is_number
 from transduce.core.types import AnyArray, Array
 from transduce.core.words import OptionError, quoted
@@ -267,13 +268,17 @@ def _exact_shares(
 
 
 def find_class(column: PredictedColumn, label: Any) -> Any:
-    """Return the class that is meant, also where a number or True was written as text."""
+    """Return the class that is meant, however its capitals, a number, or True are written."""
     classes = pd.unique(column.target.known).tolist()
     if label in classes:
         return label
     by_name = {_plain_name(name): name for name in classes}
     if _plain_name(label) in by_name:
         return by_name[_plain_name(label)]
+    key = spelling_key(_plain_name(label))
+    alike = [by_name[name] for name in by_name if spelling_key(name) == key]
+    if len(alike) == 1:
+        return alike[0]
     listed = ", ".join(sorted(by_name)[:10])
     raise OptionError(f"No label is {quoted(label)}; classes are {listed}.")
 

@@ -21,6 +21,7 @@ from transduce.app.tables.notes import About, Note
 from transduce.conformal.designs import BoundDesign
 from transduce.core.types import Array, ColumnName, Mask
 from transduce.core.words import counted, option
+from transduce.population.draws import read_marks
 
 # A column is known only, or nearly only, where the label is, or where it is not: so unevenly that
 # chance does it once in a million tables at most, or, of very many columns, does it to any of them
@@ -65,7 +66,8 @@ def columns_left_out(source: FrameSource, options: Options) -> list[LeftOut]:
     settled = {target, options.id, *options.ignore, *options.design.not_features}
     frame = options.clean(source.frame)
     others = [name for name in frame.columns if name not in settled]
-    reasons = {column.name: column for column in [*_filled_before(frame), *_drawn_before(frame)]}
+    drawn_before = _drawn_before(frame, may_be_used=_may_use_draw(source, options))
+    reasons = {column.name: column for column in [*_filled_before(frame), *drawn_before]}
     reasons |= {name: _computed(name, target) for name in source.computed}
     rest = [name for name in others if name not in reasons]
     with_label = _known_with_label(frame[rest], source, options)
@@ -152,7 +154,15 @@ def _imputed(name: ColumnName, base: ColumnName) -> LeftOut:
     return LeftOut(name, f"{base!r} with its holes filled", note)
 
 
-def _drawn_before(frame: pd.DataFrame) -> list[LeftOut]:
+def _may_use_draw(source: FrameSource, options: Options) -> bool:
+    """Return whether the marks of a draw would say more than what is assumed of labels."""
+    marks = f"{source.labels.name}_random"
+    if options.labels is not None or not {marks, f"{marks}_seed"} <= {*source.frame.columns}:
+        return False  # a draw that was found is in use already
+    return bool(np.any(~source.labels.missing & ~read_marks(source.frame, marks)))
+
+
+def _drawn_before(frame: pd.DataFrame, *, may_be_used: bool = False) -> list[LeftOut]:
     """Return the marks of rows that `transduce draw` drew, where they are not used.
 
     The column of the seed is among them.
@@ -164,9 +174,10 @@ def _drawn_before(frame: pd.DataFrame) -> list[LeftOut]:
             continue
         note = (
             f"{name!r} was left out: it marks rows that were drawn to be labelled, so it says "
-            f"which rows have a label, and nothing else. {option('random_labels', name)} makes use "
-            "of it."
+            "which rows have a label, and nothing else."
         )
+        if may_be_used:
+            note += f" {option('random_labels', name)} makes use of it."
         left_out.append(LeftOut(name, "marks rows drawn at random", note))
     return left_out
 
