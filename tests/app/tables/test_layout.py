@@ -271,6 +271,40 @@ class TestNothingIsLostByMistake:
             rows = [["id", "level", "grade"], *[[level, level, grade] for level, grade in rows]]
             assert len(find_layout(rows).rows) == 60
 
+    def test_a_person_called_max_is_kept(self):
+        """The highest grade is that of many, and Max is a name."""
+        names = ["Anna", "Bert", "Cleo", "Max", "Dora", "Emil", "Finn", "Gus"]
+        rows = [[name, grade] for name, grade in zip(names, [1, 3, 5, 5, 2, 5, 4, 1], strict=True)]
+        assert len(find_layout([["who", "grade"], *rows]).rows) == 8
+        means = [["Mean", 3.0], ["Max", 5]]
+        assert find_layout([["who", "grade"], *rows[:3], *rows[4:], *means]).rows[-1] == 7
+
+    def test_words_and_dates_beside_the_label_are_of_no_total(self):
+        rows = [[f"S{i}", "Ada", f"2024-03-{10 + i}", 3] for i in range(9)]
+        for place in (4, 8):
+            rows[place] = ["Mean", "Bo", "2024-03-09", 3]
+            assert len(find_layout([["name", "by", "day", "grade"], *rows]).rows) == 9
+
+    @pytest.mark.parametrize("empty", ["", None])
+    def test_a_column_of_row_names_has_no_name(self, empty):
+        """As R and pandas write it, the names of the others are no names of groups, or a title."""
+        rows = [["Anna", "Rome", "Italy"], ["Bert", "Bonn", "Germany"], ["Cleo", "Aix", "France"]]
+        layout = find_layout([[empty, "city", "country"], *rows * 3])
+        assert (layout.header, len(layout.rows)) == ((0,), 9)
+        layout = find_layout([[empty, "city"], *[row[:2] for row in rows * 3]])
+        assert (layout.header, len(layout.rows)) == ((0,), 9)
+
+    def test_words_in_a_row_below_numbers_are_no_names(self):
+        rows = [[0.3 + i, f"n{i % 3}"] for i in range(12)]
+        rows[4] = ["n/a", "none"]
+        layout = find_layout([[None, "remark"], *rows])
+        assert (layout.header, len(layout.rows)) == ((0,), 12)
+
+    def test_a_category_that_begins_like_a_footnote_is_kept(self):
+        rows = [[["note", "letter"][i % 2], "x", i, i**2] for i in range(11)]
+        rows[-1][1] = None
+        assert len(find_layout([["kind", "by", "a", "b"], *rows]).rows) == 11
+
     @pytest.mark.parametrize("name", ["MW-1", "SE 12", "N3", "n_4", "Min-5"])
     def test_a_last_row_whose_number_begins_like_a_total_is_kept(self, name):
         random = np.random.default_rng(0)

@@ -359,8 +359,11 @@ def _row_of_names(rows: Rows, first: int) -> int:
     Above a narrow table a title such as ``Period  01.01.2023  31.12.2024`` is nearly as wide.
     """
     filled = filled_places(rows[first])
+    width = _usual_width(rows)
     n_blank = 0
     for place in range(first + 1, min(len(rows) - FEWEST_SUMMED, MOST_ABOVE)):
+        if place > first + 1 and _is_data(rows, place - 1, width):
+            return first
         wider = filled_places(rows[place])
         n_blank += not wider
         texts = [str(rows[place][column]).strip().casefold() for column in wider]
@@ -380,6 +383,16 @@ def _row_of_names(rows: Rows, first: int) -> int:
             return first + 1
         return place
     return first
+
+
+def _is_data(rows: Rows, place: int, width: int) -> bool:
+    """Return whether a row is as wide as most, and has a number where rows below it have some."""
+    row = rows[place]
+    filled = filled_places(row)
+    if len(filled) < max(width, 2) or str(row[filled[0]]).strip().endswith(":"):
+        return False
+    numeric = _numeric_columns(rows, place)
+    return any(column in numeric and is_number(row[column]) for column in filled)
 
 
 def _covers_rows(rows: Rows, place: int, columns: list[int]) -> bool:
@@ -443,6 +456,8 @@ def _first_wide_row(rows: Rows, width: int, start: int = 0) -> int | None:
             return place
         # A title fills its first cells, or one; names of which some are missing need not.
         is_title = len(filled) <= 1 or filled == list(range(len(filled)))
+        if width == 2 and filled == [1]:  # as programs name one column beside those of the rows
+            is_title = False
         if not is_title and not _is_group_row(rows, place):
             return place
     return None
@@ -472,6 +487,11 @@ def _is_group_row(rows: Rows, place: int) -> bool:
         return False
     if _is_key_and_value(rows, place) or max(filled) > max(below):
         return False
+    if set(range(filled[0], max(below) + 1)) <= set(filled):
+        # Each column has a name, but for one that names the rows. Words are data then, too.
+        numeric = _numeric_columns(rows, place + 2)
+        if not set(numeric) & set(filled):
+            return False
     all_named = set(filled) <= _names_in(rows, place)
     return all_named and set(below) <= _names_below(rows, place + 1)
 
@@ -784,7 +804,9 @@ def _is_note(rows: Rows, first: int, place: int, width: int) -> bool:
         and len(filled_places(row)) > SPARSE * width
         and not _says_total(row)
     ]
-    if is_short and not _is_filler(cell) and FOOTNOTE.match(text) is not None:
+    is_category = text.casefold() in {str(other[filled[0]]).strip().casefold() for other in whole}
+    may_be_note = is_short and not is_category and not _is_filler(cell)
+    if may_be_note and FOOTNOTE.match(text) is not None:
         return True
     # A row that begins with its number, as P31 below P30, is a row, perhaps with empty cells.
     is_numbered = _pattern(text) in {_pattern(str(other[filled[0]])) for other in whole}
@@ -832,7 +854,7 @@ def _is_total(rows: Rows, first: int, place: int) -> bool:
     all_above = [row for row in range(first, place) if has_value(rows[row])]
     above = [row for row in all_above if not _says_total(rows[row])]
     numbers = _numbers_in(rows, place, above)
-    if not numbers:
+    if not numbers or not _is_mostly_numbers(row):
         return False
     after_blank = not filled_places(rows[place - 1])
     if after_blank:
@@ -857,6 +879,14 @@ def _said_total(row: Sequence[Cell]) -> str:
     if _is_filler(label):
         return ""
     return next((name for name, pattern in TOTALS.items() if pattern.fullmatch(label)), "")
+
+
+def _is_mostly_numbers(row: Sequence[Cell]) -> bool:
+    """Return whether a row has at least as many numbers as words and dates beside its label."""
+    others = [row[column] for column in filled_places(row)[1:]]
+    n_numbers = sum(map(is_number, others))
+    n_fillers = sum(map(_is_filler, others))
+    return 2 * n_numbers >= len(others) - n_fillers
 
 
 def _label_of(row: Sequence[Cell]) -> str:
@@ -1006,11 +1036,14 @@ def _without_totals(rows: Rows, data: list[int], notes: list[str]) -> list[int]:
         n_before = int(np.searchsorted(others, place))
         blocks = [others[began:n_before], others, others[:n_before]]
         began = n_before
+        if not numbers:
+            continue
         is_total = any(_all_sum_up(rows, place, block, numbers) for block in blocks)
-        if numbers:
-            sums_up.setdefault(_label_of(rows[place]), []).append(is_total)
-        if numbers and is_total:
+        is_total = is_total and _is_mostly_numbers(rows[place])
+        sums_up.setdefault(_label_of(rows[place]), []).append(is_total)
+        if is_total:
             totals.append(place)
+    totals = _without_names_like_totals(rows, totals)
     # A label of which most rows sum up nothing is a category, such as "average" beside "good".
     left_out = [place for place in totals if np.mean(sums_up[_label_of(rows[place])]) > 0.5]
     if not left_out:
@@ -1022,6 +1055,19 @@ def _without_totals(rows: Rows, data: list[int], notes: list[str]) -> list[int]:
         listed = listed_numbers([place + 1 for place in left_out])
         notes.append(f"Rows {listed} sum up others and were left out; {keep}")
     return [place for place in data if place not in set(left_out)]
+
+
+def _without_names_like_totals(rows: Rows, totals: list[int]) -> list[int]:
+    """Return the rows of sums and means, and those of minima and the like beside another of them.
+
+    Max, by himself, may be a person, and the highest grade is that of many.
+    """
+    kept = []
+    for place in totals:
+        is_sure = _said_total(rows[place]) in ("sum", "mean", "median", "sum or deviation")
+        if is_sure or place - 1 in totals or place + 1 in totals:
+            kept.append(place)
+    return kept
 
 
 def _all_sum_up(
