@@ -815,6 +815,8 @@ class TestRefusals:
             (lambda: estimate_difference([1.0, 2.0], by=["a", "b"], groups=("a", "c")), "'c'"),
             (lambda: estimate_regression([1.0, np.nan], [[1.0], [np.nan]]), "known at every row"),
             (lambda: estimate_regression([1.0, 2.0], logistic=True), "zeros and ones"),
+            (lambda: estimate_regression([1.0, 2.0], [[3.0], [3.0]]), "'x0' is constant"),
+            (lambda: estimate_regression([1.0, 2, 3], [[1, 2], [2, 4], [5, 10]]), "'x1' is"),
         ],
     )
     def test_bad_input_gets_a_sentence(self, call, message):

@@ -205,7 +205,29 @@ def read_design_matrix(X: Rows, n_rows: int) -> tuple[Array, list[Any]]:
         names = list(frame.columns)
     else:
         names = [f"x{k}" for k in range(numbers.shape[1])]
-    return np.column_stack([np.ones(n_rows), numbers]), ["constant", *names]
+    design = np.column_stack([np.ones(n_rows), numbers])
+    names = ["constant", *names]
+    check_independent(design, names)
+    return design, names
+
+
+NEARLY_DEPENDENT = 1e-10  # of the length of a column: what the columns before it do not explain
+
+
+def check_independent(design: Array, names: list[Any]) -> None:
+    """Raise a ValueError if a column is the constant again, or a sum of multiples of others."""
+    lengths = np.linalg.norm(design, axis=0)
+    scaled = design / np.where(lengths > 0.0, lengths, 1.0)
+    triangle = np.linalg.qr(scaled, mode="r")
+    left = np.zeros(len(names))
+    left[: len(triangle)] = np.abs(np.diag(triangle))
+    dependent = np.flatnonzero(left < NEARLY_DEPENDENT)
+    if len(dependent):
+        name = names[dependent[0]]
+        raise ValueError(
+            f"{name!r} is constant, or follows from the other columns of the regression: leave it "
+            "out."
+        )
 
 
 def check_zeros_and_ones(name: str, values: Array) -> None:

@@ -182,6 +182,33 @@ class TestGroups:
         assert groups[0].startswith("up to")
         assert groups[-1].startswith("above")
 
+    @pytest.mark.parametrize("written", ["%Y-%m-%d", "%d.%m.%Y", None])
+    def test_dates_are_cut_at_their_quartiles(self, written):
+        """At dates that the column holds, written as it writes them; a missing one is a group."""
+        days = pd.Series(pd.date_range("2024-01-01", periods=40).repeat(2))
+        days[:4] = pd.NaT
+        column = days if written is None else days.dt.strftime(written)
+        groups = read_groups(pd.DataFrame({"day": column}), "day")
+        ends = [pd.Timestamp(f"2024-01-{day}") for day in (12, 21, 31)]
+        shown = [f"{end:{written or '%Y-%m-%d'}}" for end in ends]
+        assert groups.names == [
+            f"up to {shown[0]}",
+            f"{shown[0]} to {shown[1]}",
+            f"{shown[1]} to {shown[2]}",
+            f"above {shown[2]}",
+            "(missing)",
+        ]
+        expected = np.searchsorted(ends, days[4:]).tolist()
+        assert [groups.names.index(name) for name in groups.of_rows[4:]] == expected
+
+    def test_a_slope_on_dates_is_that_on_their_days(self):
+        frame, price, _ = make_table()
+        days = np.arange(300) % 97
+        frame["day"] = pd.Timestamp("2024-01-01") + pd.to_timedelta(days, unit="D")
+        result = fill(frame[["size", "day", "price"]], "price", method="ridge")
+        line = result.estimate("slope of day").loc["day (days)"]
+        assert line["lower"] <= np.polyfit(days, price, 1)[0] <= line["upper"]
+
     def test_differences_from_all_others(self):
         found = prices()[0].estimate("difference", by="region")
         assert found.index.tolist() == [
@@ -323,6 +350,8 @@ class TestRefusals:
             ("difference a", {"by": "region"}, "two groups"),
             ("slope", {}, "needs a column"),
             ("slope of nothing", {}, "no column 'nothing'"),
+            ("slope of price", {}, "one side of the regression already"),
+            ("slope", {"outcome": "price"}, "one side of the regression already"),
             ("mean of size", {}, "stands alone"),
             ("mean", {"outcome": "size"}, "for a regression"),
         ],
@@ -330,6 +359,15 @@ class TestRefusals:
     def test_a_question_that_cannot_be_answered(self, what, how, message):
         with pytest.raises(ValueError, match=message):
             prices()[0].estimate(what, **how)
+
+    def test_a_regression_on_a_column_that_does_not_vary(self):
+        frame, _, _ = make_table()
+        frame = frame[["size", "price"]].assign(kind="same", name=[f"n{k}" for k in range(300)])
+        result = fill(frame, "price", method="ridge", ignore=["kind", "name"])
+        with pytest.raises(ValueError, match="one value only"):
+            result.estimate("slope of kind")
+        with pytest.raises(ValueError, match="300 different values that are no numbers"):
+            result.estimate("slope of name")
 
     @pytest.mark.parametrize("what", ["mean", "share of maybe", "share above 3"])
     def test_a_question_that_does_not_suit_classes(self, what):

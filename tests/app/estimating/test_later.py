@@ -77,6 +77,11 @@ class TestExact:
         differences = fitted.estimate(UNLABELLED, "difference", by="region")
         assert differences.index[0] == "north - the others"
 
+    def test_later_rows_may_be_a_polars_frame(self, fitted):
+        polars = pytest.importorskip("polars")
+        by_region = fitted.estimate(polars.from_pandas(UNLABELLED), by="region")
+        pd.testing.assert_frame_equal(by_region, fitted.estimate(UNLABELLED, by="region"))
+
     def test_a_group_of_the_saved_table_alone_is_not_asked_about(self, fitted):
         later = UNLABELLED[UNLABELLED["region"] != "west"]
         by_region = fitted.estimate(later, "mean", by="region")

@@ -174,6 +174,11 @@ def _check_suits(column: PredictedColumn, question: Question) -> None:
             f"{column.name!r} is what is asked about, and is not known at every row: group by "
             "another column."
         )
+    if question.what == "regression" and column.name in question.columns:
+        raise OptionError(
+            f"{column.name!r} is what is asked about, and is one side of the regression already: "
+            "name other columns."
+        )
     moments = column.target.spelling.moments
     if moments is not None and moments.dates and question.what == "total":
         raise OptionError("Dates have no total: ask for the mean or the median.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from transduce.app.estimating.predicted import Columns
+from transduce.app.tables.moments import Moments
 from transduce.app.tables.numbers import all_numbers
 from transduce.core.types import AnyArray, Array, ColumnName, Mask
 from transduce.core.words import OptionError, counted, quoted
@@ -43,13 +45,22 @@ class Groups:
 
 
 def read_groups(frame: Columns, name: ColumnName) -> Groups:
-    """Return the group of every row; numbers with many values are cut at their quartiles."""
+    """Return the group of every row.
+
+    Numbers, dates and durations with many values are cut at their quartiles.
+    """
     check_column(frame, name)
     column = frame[name].reset_index(drop=True)
     missing = column.isna().to_numpy(dtype=bool)
     numbers = _numbers_of(column)
-    if numbers is not None and len(np.unique(numbers[~missing])) > MOST_VALUES:
-        return _quarters(numbers, missing)
+    if numbers is not None:
+        if len(np.unique(numbers[~missing])) > MOST_VALUES:
+            return _quarters(numbers, missing)
+    elif _has_many_values(column):
+        moments = Moments.of(column)
+        if moments is not None:
+            numbers = moments.numbers(column)
+            return _quarters(numbers, np.isnan(numbers), moments.shown)
     groups = column.astype(object).to_numpy(copy=True)
     groups[missing] = MISSING_GROUP
     names = pd.unique(groups).tolist()
@@ -71,10 +82,29 @@ def _numbers_of(column: pd.Series) -> Array | None:
     return np.asarray(pd.to_numeric(numbers, errors="coerce"), dtype=float)
 
 
-def _quarters(numbers: Array, missing: Mask) -> Groups:
-    """Return the quarter of each number, named by its ends."""
-    ends = np.unique(np.quantile(numbers[~missing], [0.25, 0.5, 0.75]))
-    shown = [short_number(end) for end in ends]
+def _has_many_values(column: pd.Series) -> bool:
+    """Return whether a column has more values than are shown as groups."""
+    try:
+        return int(column.nunique()) > MOST_VALUES
+    except TypeError:  # cells that cannot be hashed
+        return False
+
+
+QUARTERS = (0.25, 0.5, 0.75)
+
+
+def _quarters(numbers: Array, missing: Mask, write: Callable[[float], str] | None = None) -> Groups:
+    """Return the quarter of each number, named by its ends.
+
+    Those of dates, which `write` writes, are dates of the table.
+    """
+    known = numbers[~missing]
+    if write is None:
+        ends = np.unique(np.quantile(known, QUARTERS))
+        shown = [short_number(end) for end in ends]
+    else:
+        ends = np.unique(np.quantile(known, QUARTERS, method="inverted_cdf"))
+        shown = [write(end) for end in ends]
     names = [f"up to {shown[0]}"]
     names += [f"{low} to {high}" for low, high in pairwise(shown)]
     names.append(f"above {shown[-1]}")
@@ -165,26 +195,46 @@ def _share_between(column: pd.Series, wide: Array) -> float:
 def read_regressors(frame: Columns, names: list[ColumnName]) -> pd.DataFrame:
     """Return columns of a regression as numbers.
 
-    Categories as ones and zeros, without their first.
+    Dates as days or seconds, categories as ones and zeros, without their first.
     """
     columns: dict[Any, Array] = {}
     for name in names:
         check_column(frame, name)
         column = frame[name].reset_index(drop=True)
-        n_missing = int(column.isna().sum())
-        if n_missing:
-            raise ValueError(
-                f"Column {quoted(name)} is empty at {counted(n_missing, 'row')}: a regression "
-                "needs it at every row."
-            )
+        _check_full(name, column)
         numbers = _numbers_of(column)
         if numbers is not None:
             columns[name] = numbers
             continue
+        moments = Moments.of(column)
+        if moments is not None:
+            numbers = moments.numbers(column)
+            _check_full(name, pd.Series(numbers))
+            columns[f"{name} ({moments.unit})"] = numbers
+            continue
+        if column.nunique() > MOST_GROUPS:
+            raise OptionError(
+                f"Column {quoted(name)} has {column.nunique():,} different values that are no "
+                f"numbers: a regression takes numbers, dates, or at most {MOST_GROUPS} categories."
+            )
         groups = read_groups(frame, name)
+        if len(groups.names) == 1:
+            raise OptionError(
+                f"Column {quoted(name)} has one value only: a regression takes columns that vary."
+            )
         for group in groups.names[1:]:
             columns[f"{name} = {group}"] = (groups.of_rows == group).astype(float)
     return pd.DataFrame(columns)
+
+
+def _check_full(name: ColumnName, column: pd.Series) -> None:
+    """Raise an error unless a column of a regression is known at every row."""
+    n_missing = int(column.isna().sum())
+    if n_missing:
+        raise ValueError(
+            f"Column {quoted(name)} is empty at {counted(n_missing, 'row')}: a regression needs it "
+            "at every row."
+        )
 
 
 def read_outcome(frame: Columns, name: ColumnName) -> Array:

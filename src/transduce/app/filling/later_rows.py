@@ -16,7 +16,7 @@ from transduce.app.filling.given_predictions import read_offset
 from transduce.app.filling.options import Options
 from transduce.app.filling.predicted import numbers_of_reply
 from transduce.app.filling.predicted_later import predict_later
-from transduce.app.filling.sources import FrameSource
+from transduce.app.filling.sources import FrameSource, as_pandas
 from transduce.app.filling.table_fit import TableFit, estimator_rows
 from transduce.app.tables.column_names import check_once
 from transduce.app.tables.columns import Target
@@ -29,7 +29,7 @@ from transduce.core.answer import Answer
 from transduce.core.checks import check_type
 from transduce.core.findings import Verdict
 from transduce.core.guarantee import Guarantee
-from transduce.core.types import AnyArray, Array
+from transduce.core.types import AnyArray, Array, ColumnName
 from transduce.core.validation import class_codes
 from transduce.model_selection.fit_and_predict import FittedEstimator
 
@@ -159,8 +159,18 @@ class FittedFill:
         columns = AnswerColumns(self.options, self.calibration, self.labels, same_types=True)
         return columns.make(labels, self.answer_at(frame.iloc[rows], rows), frame.index)
 
-    def estimate(
-        self, frame: pd.DataFrame, what: str | list[str] = "mean", **question: Any
+    def estimate(  # noqa: PLR0913 - what a question may say
+        self,
+        frame: Any,
+        what: str | list[str] = "mean",
+        *,
+        of: Any = None,
+        above: Any = None,
+        below: Any = None,
+        by: ColumnName | None = None,
+        outcome: ColumnName | None = None,
+        level: float = 0.95,
+        joint: bool = False,
     ) -> pd.DataFrame:
         """Estimate a number of a whole column of later rows, with an interval that holds.
 
@@ -169,9 +179,9 @@ class FittedFill:
 
         Parameters
         ----------
-        frame : pandas.DataFrame
+        frame : pandas or polars DataFrame
             The later rows. Labels that they have are counted.
-        what, **question
+        what, of, above, below, by, outcome, level, joint
             As those of `FillResult.estimate`.
 
         Returns
@@ -189,7 +199,19 @@ class FittedFill:
         >>> bool(abs(line["estimate"] - 195.0) < 5.0), line["kind"]
         (True, 'approximate')
         """
-        return estimate_of(self.predict_column(frame), what, **question)
+        if not isinstance(frame, pd.DataFrame):
+            frame = as_pandas(frame)
+        return estimate_of(
+            self.predict_column(frame),
+            what,
+            of=of,
+            above=above,
+            below=below,
+            by=by,
+            outcome=outcome,
+            level=level,
+            joint=joint,
+        )
 
     def predict_column(self, frame: pd.DataFrame) -> PredictedColumn:
         """Return the column of later rows with predictions: what `estimate` rests on."""

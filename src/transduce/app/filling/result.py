@@ -642,7 +642,18 @@ class FillResult(Generic[Frame]):
                 refusal = error
         raise refusal
 
-    def estimate(self, what: str | list[str] = "mean", **question: Any) -> pd.DataFrame:
+    def estimate(  # noqa: PLR0913 - what a question may say
+        self,
+        what: str | list[str] = "mean",
+        *,
+        of: Any = None,
+        above: Any = None,
+        below: Any = None,
+        by: ColumnName | None = None,
+        outcome: ColumnName | None = None,
+        level: float = 0.95,
+        joint: bool = False,
+    ) -> pd.DataFrame:
         """Estimate a number of the whole column, such as a mean, with a valid interval.
 
         Filled values vary less than true ones: an interval computed from them as if they were
@@ -660,8 +671,8 @@ class FillResult(Generic[Frame]):
         above, below : float, optional
             Limits of a share.
         by : str, optional
-            A column: one estimate for each of its groups. Numbers with many values are cut at their
-            quartiles.
+            A column: one estimate for each of its groups. Numbers and dates with many values are
+            cut at their quartiles.
         outcome : str, optional
             A column that is regressed on the filled column (and those that `of` names).
         level : float, default=0.95
@@ -686,7 +697,17 @@ class FillResult(Generic[Frame]):
         >>> line["kind"], bool(line["worth"] > 1.5 * line["n_labels"])
         ('approximate', True)
         """
-        return estimate_of(self.predicted_column, what, **question)
+        return estimate_of(
+            self.predicted_column,
+            what,
+            of=of,
+            above=above,
+            below=below,
+            by=by,
+            outcome=outcome,
+            level=level,
+            joint=joint,
+        )
 
     def draws(self, n: int = 20) -> pd.DataFrame:
         """Draw completed columns, for analyses that `estimate` does not know.
