@@ -589,3 +589,82 @@ def test_notes_name_lines_of_the_file_also_where_the_fit_sees_a_sample(tmp_path,
     lines = [int(number) for number in re.findall(r"\d+", note.partition("(line")[2])]
     assert lines
     assert set(lines) <= {row + 2 for row in odd}
+
+
+def survey(rows):
+    """Answers as survey programs export them, with rows of their own below the names."""
+    answers = [
+        [f"2024-01-{1 + i % 28:02d} 10:00:00", 20 + i, 1.5 * i, 12 + i / 7] for i in range(30)
+    ]
+    return text_of([["StartDate", "Q1", "Q2", "Q3"], *rows, *answers]), answers
+
+
+KEYS = [
+    '{"ImportId":"startDate"}',
+    '{"ImportId":"QID1"}',
+    '{"ImportId":"QID2"}',
+    '{"ImportId":"QID3"}',
+]
+SURVEYS = {
+    "questions and keys": [["Start Date", "Your age?", "How much, in EUR?", "How long?"], KEYS],
+    "keys": [KEYS],
+    "kinds of answers": [[None, "Open-Ended Response", "Open-Ended Response", "Response"]],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SURVEYS)
+def test_rows_of_survey_programs_are_no_answers(tmp_path, name):
+    text, answers = survey(SURVEYS[name])
+    (tmp_path / "t.csv").write_text(text)
+    table = files.read(tmp_path / "t.csv")
+    assert table.frame.columns.tolist() == ["StartDate", "Q1", "Q2", "Q3"]
+    assert table.frame.iloc[:, 1:].to_numpy().tolist() == [row[1:] for row in answers]
+    assert "left out" in " ".join(table.notes)
+    files.write(tmp_path / "u.csv", table, pd.DataFrame({"new": range(30)}))
+    assert files.read(tmp_path / "u.csv").frame["new"].tolist() == list(range(30))
+
+
+UNEVEN = {
+    "names of rows, tabs.tsv": "\t".join(NAMES) + "\n" + text_of([[i, *r] for i, r in enumerate(ROWS)], "\t"),
+    "names of rows.csv": ",".join(NAMES) + "\n" + text_of([[f"r{i}", *r] for i, r in enumerate(ROWS)]),
+    "a title, aligned.txt": "          The SAS System\n\n" + aligned(
+        [["Obs", *NAMES], *[[i, *r] for i, r in enumerate(ROWS)]], 9, right=True
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", UNEVEN)
+def test_tables_of_statistics_programs(tmp_path, name):
+    (tmp_path / name).write_text(UNEVEN[name])
+    table = files.read(tmp_path / name)
+    assert table.frame.columns.tolist()[1:] == NAMES
+    check_table(table.frame[NAMES])
+    files.write(tmp_path / f"new {name}", table, pd.DataFrame({"new": range(30)}))
+    assert files.read(tmp_path / f"new {name}").frame["new"].tolist() == list(range(30))
+
+
+LABORATORY = [
+    ["Pat", "Age", "Hb", "CRP", "Taken", "Score"],
+    [None, "years", "g/dl", "mg/l", None, "points"],
+    *[
+        [f"P{i}", 20 + i, ["12,1 L", "13,5", "11,0 (L)"][i % 3], ["<0,6", "5,1"][i % 2],
+         f"{1 + i:02d}.02.2024", None if i % 4 == 0 else f"{i},5"]
+        for i in range(25)
+    ],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "above",
+    [
+        [["Laboratory"], ["Printed: 03.02.2024", "User: meier"], []],
+        [[None, "Printed: 03.02.2024", "User: meier", "Ward: 3"]],
+        [],
+    ],
+)
+@pytest.mark.parametrize("below", [[], [["Endsaldo", *[None] * 4, "225,0"]], [["Gesamtzahl", 25]]])
+def test_units_below_flags_and_lines_above_and_below(tmp_path, above, below):
+    (tmp_path / "t.csv").write_text(text_of([*above, *LABORATORY, *below], ";"))
+    table = files.read(tmp_path / "t.csv")
+    assert table.frame.columns.tolist() == LABORATORY[0]
+    assert len(table.frame) == 25

@@ -302,11 +302,21 @@ def _notes_on_text(as_stored: str, delimiter: str, encoding: str) -> list[str]:
 
 
 def _with_name_of_names(records: list[_Record]) -> list[_Record]:
-    """Return records of which the first has an empty name for the names of rows, as R has it."""
+    """Return records of which the first has an empty name for the names of rows, as R has it.
+
+    All other records have one field more, their first fields differ, and numbers stand below names,
+    not names below a title.
+    """
     full = [place for place, record in enumerate(records) if record.fields]
     header = records[full[0]]
     n_names = len(header.fields)
     if len(full) < 2 or any(len(records[place].fields) != n_names + 1 for place in full[1:]):
+        return records
+    rows = [records[place].fields for place in full[1:]]
+    ends_empty = not any(row[-1] for row in rows)
+    if len(rows) < 3 or len({row[0] for row in rows}) < len(rows) or ends_empty:
+        return records
+    if not any(_FIGURE.fullmatch(field) for field in rows[0][1:]):
         return records
     named = _Record(header.text, ["", *header.fields])
     return [named if record is header else record for record in records]
@@ -326,8 +336,6 @@ def _split_records(as_stored: str, delimiter: str | None) -> tuple[list[_Record]
         records = _with_stray_bytes(records, as_stored)
     if delimiter == "|":
         records = _without_rules(records)
-    if delimiter in (BLANK, BLANKS):
-        records = _with_name_of_names(records)
     if stated is not None:
         records[0] = _Record(records[0].text, [])  # sep=; is no row of the table
     full = [record for record in records if record.fields]
@@ -335,7 +343,7 @@ def _split_records(as_stored: str, delimiter: str | None) -> tuple[list[_Record]
         raise ValueError("is empty: there is no table in it")
     if _is_open(full[-1].text, delimiter):
         raise ValueError("ends inside a quoted field: close the last quotation mark")
-    return records, delimiter
+    return _with_name_of_names(records), delimiter
 
 
 def _without_rules(records: list[_Record]) -> list[_Record]:
@@ -488,6 +496,11 @@ def _is_cut_by_blanks(text: str, delimiter: str) -> bool:
         return False
     widths = [len(fields) for fields in records]
     width = max(set(widths[1:]), key=widths[1:].count)
+    n_titles = next(place for place, found in enumerate(widths) if found in (width, width - 1))
+    if n_titles and any(map(_FIGURE.fullmatch, records[n_titles])):  # the names are cut otherwise
+        return False
+    records = records[n_titles:]
+    widths = widths[n_titles:]
     rows = [fields for fields in records[1:] if len(fields) == width]
     fits = widths[0] in (width, width - 1) and len(rows) >= 0.9 * (len(records) - 1)
     if width < 3 or not fits:

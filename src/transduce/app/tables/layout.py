@@ -21,7 +21,7 @@ import numpy as np
 
 from transduce.app.tables import amounts
 from transduce.app.tables.decimal_signs import sign_of_column, sign_of_table
-from transduce.app.tables.numbers import HOLES, NEARLY, number_of
+from transduce.app.tables.numbers import HOLES, LIMIT, NEARLY, number_of
 from transduce.core.types import AnyArray, Array
 from transduce.core.words import OptionError, counted, listed_numbers, option, quoted
 
@@ -44,8 +44,9 @@ TOTALS = {
     name: re.compile(words, re.IGNORECASE)
     for name, words in {
         "sum": (
-            r"((grand |sub-?)?(total|sum)|gesamt|summe|insgesamt|somme|totale?|suma|zwischensumme|"
-            r"totaal|summa|razem|итого|всего)\b.*|(∑|合計|总计|總計|合计).*"
+            r"((grand |sub-?)?(total|sum)|gesamt\w*|\w*summe|insgesamt|somme|totale?|suma|"
+            r"totaal|summa|razem|итого|всего|(end|opening |closing |ending )?(saldo|balance)|"
+            r"(sous-|sub)totale?s?)\b.*|(∑|合計|总计|總計|合计).*"
         ),
         "mean": (
             r"(mean|average|avg|mittelwert|durchschnitt|moyenne|media|promedio|mittel|gemiddelde|"
@@ -80,6 +81,9 @@ FEWEST_SUMMED = 3  # rows whose sum or mean a row may be
 FEWEST_DESCRIBED = 3  # columns of numbers above which a row of texts describes them
 FEWEST_MOMENTS = 2  # years or dates in a row that may be names; a single one may be data
 _YEAR = re.compile(r"(19|20)\d\d")
+_DAY = re.compile(r"\d{1,4}([./-])\d{1,2}\1\d{1,4}\b.*")
+_KEY = re.compile(r"\{.*\bimportid\b.*\}", re.IGNORECASE)
+_KEY_AND_VALUE = re.compile(r"[^:]{2,40}:\s+\S.*", re.DOTALL)  # as in "Date: 2024-02-12"
 _MAYBE_GROUPED = re.compile(r"[^.]*(\.\d{3})*")  # 1.234 may be a thousand
 _NUMBER = re.compile(r"[-+(]?\s*[\d.,'\s]*\d[\d.,'\s]*\s*[%)]?")
 
@@ -207,6 +211,9 @@ def find_layout(
         first = header.rows[-1] + 1
     else:
         first = 0
+    if header.rows and request.header is None and _are_keys(rows, first):
+        notes.append(f"Row {first + 1} holds keys of a program and was left out.")
+        first += 1
     last = len(rows) - 1
     if request.first is not None:
         first = request.first - 1
@@ -257,6 +264,22 @@ def is_number(cell: Cell) -> bool:
     if isinstance(cell, str):
         return _NUMBER.fullmatch(cell.strip()) is not None
     return isinstance(cell, int | float) and not isinstance(cell, bool)
+
+
+def _holds_number(cell: Cell) -> bool:
+    """Return whether a cell holds a number, perhaps with a unit or a mark, or a limit."""
+    if not isinstance(cell, str):
+        return is_number(cell)
+    text = cell.strip()
+    if _DAY.fullmatch(text):
+        return False
+    if is_number(text):
+        return True
+    limit = LIMIT.fullmatch(text)
+    if limit is not None:
+        text = limit["rest"].strip()
+    amount = amounts.amount_in(text) if any(map(str.isdigit, text)) else None
+    return amount is not None and amounts.unit_of(amount) is not None
 
 
 def _is_filler(cell: Cell) -> bool:
@@ -425,7 +448,7 @@ def _numeric_columns(rows: Rows, start: int) -> list[int]:
     for column in range(width):
         cells = (row[column] for row in below if _has_cell(row, column))
         first = list(islice((cell for cell in cells if not _is_filler(cell)), FIRST_CELLS))
-        n_numbers = sum(map(is_number, first))
+        n_numbers = sum(map(_holds_number, first))
         if n_numbers >= FEWEST_SUMMED and n_numbers >= NEARLY * len(first):
             numeric.append(column)
     return numeric
@@ -455,9 +478,11 @@ def _first_wide_row(rows: Rows, width: int, start: int = 0) -> int | None:
         if len(filled) > SPARSE * width:
             return place
         # A title fills its first cells, or one; names of which some are missing need not.
+        # All of "Date: 2024-02-12" and the like are titles wherever the table begins.
         is_title = len(filled) <= 1 or filled == list(range(len(filled)))
         if width == 2 and filled == [1]:  # as programs name one column beside those of the rows
             is_title = False
+        is_title = is_title or _is_key_and_value(rows, place)
         if not is_title and not _is_group_row(rows, place):
             return place
     return None
@@ -504,6 +529,8 @@ def _is_key_and_value(rows: Rows, place: int) -> bool:
         return False
     if str(rows[place][start]).strip().endswith(":"):
         return True
+    if all(_KEY_AND_VALUE.fullmatch(str(rows[place][column]).strip()) for column in filled):
+        return True
     above = filled_places(rows[place - 1]) if place > 0 else []
     return len(above) > 1 and above == list(range(start, start + len(above)))
 
@@ -522,6 +549,9 @@ def _with_second_row(rows: Rows, header: Header, notes: list[str]) -> Header:
     if _are_types(rows, place):
         notes.append(f"Row {place + 1} names the types of the columns and was left out.")
         return header._replace(units=place)
+    if _are_kinds_of_answers(rows, place):
+        notes.append(f"Row {place + 1} names the kinds of answers and was left out.")
+        return header._replace(units=place)
     if place + FEWEST_SUMMED >= len(rows):
         return header
     numeric = _numeric_columns(rows, place + 1)
@@ -529,7 +559,10 @@ def _with_second_row(rows: Rows, header: Header, notes: list[str]) -> Header:
     lower = filled_places(rows[place])
     if len(numeric) < 2 or not set(lower) <= _names_below(rows, place):
         return header
-    if not set(numeric) <= set(lower):
+    numeric = [
+        column for column in numeric if column <= max(lower, default=0)
+    ]  # others joined since
+    if len(numeric) < 2 or not set(numeric) <= set(lower):
         return header
     columns = sorted({*upper, *lower})
     groups = _row_texts(rows[names], columns)
@@ -614,6 +647,27 @@ def _are_types(rows: Rows, place: int) -> bool:
     words = {cell.strip().strip("<>[]()").casefold() for cell in cells if isinstance(cell, str)}
     is_above_numbers = bool(_numeric_columns(rows, place + 1))
     return len(cells) > 1 and len(words) > 1 and words <= _TYPES and is_above_numbers
+
+
+# What survey programs write below a question that has a single answer.
+_KINDS_OF_ANSWERS = {"response", "open-ended response", "other (please specify)"}
+
+
+def _are_kinds_of_answers(rows: Rows, place: int) -> bool:
+    """Return whether a row holds nothing but what survey programs write below their questions."""
+    if place >= len(rows):
+        return False
+    cells = [rows[place][column] for column in filled_places(rows[place])]
+    words = {cell.strip().casefold() for cell in cells if isinstance(cell, str)}
+    return len(cells) > 1 and words <= _KINDS_OF_ANSWERS and len(words) > 0
+
+
+def _are_keys(rows: Rows, place: int) -> bool:
+    """Return whether a row holds nothing but what a program calls its columns, as in JSON."""
+    if place >= len(rows):
+        return False
+    cells = [rows[place][column] for column in filled_places(rows[place])]
+    return len(cells) > 1 and all(_KEY.fullmatch(str(cell).strip()) for cell in cells)
 
 
 def _is_short(cell: Cell) -> bool:
