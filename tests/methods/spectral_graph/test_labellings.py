@@ -44,17 +44,19 @@ def test_values_of_a_cut_are_sums_over_pairs(seed):
     assert cut_value(A, names) == pytest.approx(cut)
 
 
-@given(st.integers(0, 10_000), st.booleans())
-def test_the_minimum_cut_is_the_best_of_all_labellings(seed, whole):
-    A = weighted_graph(9, seed, whole)
-    signs = np.zeros(9, dtype=int)
-    signs[:3] = [-1, 1, 1]
+@given(st.integers(0, 10_000), st.booleans(), st.integers(3, 9), st.sampled_from([1, 2]))
+def test_the_minimum_cut_is_the_best_of_all_labellings(seed, whole, n, n_second):
+    """Of few rows too, where a connection may weigh more than all that can flow."""
+    A = weighted_graph(n, seed, whole)
+    signs = np.zeros(n, dtype=int)
+    known = [-1, *[1] * n_second]
+    signs[: len(known)] = known
     least, labellings = brute.least_cuts(A, signs)
     y = np.where(signs == 0, np.nan, signs)
     found = minimum_cut(A, y)
     assert found.value == pytest.approx(least, abs=1e-7)
     assert cut_value(A, found.labels) == pytest.approx(least, abs=1e-7)
-    np.testing.assert_array_equal(found.labels[:3], [-1, 1, 1])
+    np.testing.assert_array_equal(found.labels[: len(known)], known)
     either = labellings.min(axis=0) != labellings.max(axis=0)
     np.testing.assert_array_equal(found.undecided, either)
     np.testing.assert_array_equal(found.labels[either], -1)
@@ -111,6 +113,15 @@ def test_rows_without_a_path_to_a_label_are_undecided():
     assert found.value == 0.0
     assert found.labels[1] == "a"
     np.testing.assert_array_equal(found.undecided, [False, False, True, False])
+
+
+@pytest.mark.parametrize(("first", "second"), [("a", "b"), ("b", "a")])
+def test_a_connection_heavier_than_all_that_can_flow_is_not_cut(first, second):
+    A = np.array([[0.0, 2.0, 1.0], [2.0, 0.0, 0.0], [1.0, 0.0, 0.0]])
+    found = minimum_cut(A, [None, first, second])
+    assert found.value == 1.0
+    assert found.labels[0] == first
+    assert not found.undecided.any()
 
 
 def test_weights_of_any_size_are_cut_alike():

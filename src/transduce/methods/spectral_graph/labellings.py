@@ -22,9 +22,10 @@ from transduce.methods.spectral_graph.graph import (
 )
 from transduce.methods.spectral_graph.spectrum import check_graph
 
-# Of the largest capacity of an edge: capacities are whole numbers of 31 bits in scipy, and what is
-# left of an edge in one direction may be twice its capacity.
+# Of the largest flow: capacities are whole numbers of 31 bits in scipy, and what is left of an edge
+# in one direction may be twice its capacity, which is `HEAVY` times the largest flow at most.
 BITS = 29
+HEAVY = 1.5
 FIRM = 2**31 - 1  # the capacity of an edge in one direction that is never full
 
 
@@ -154,7 +155,8 @@ def minimum_cut(graph: Any, y: Labels, *, missing_label: object = None) -> Minim
     Notes
     -----
     By the largest flow from the rows of one class to those of the other. Weights are rounded to a
-    billionth of the most that can flow.
+    billionth of the most that can flow, so that of several labellings whose cuts are equal, some
+    may be cut a billionth more: `undecided` may then miss rows.
 
     Examples
     --------
@@ -189,13 +191,17 @@ def _residual_capacities(A: sp.csr_array, sources: AnyArray, sinks: AnyArray) ->
     """
     n = A.shape[0]
     degrees = np.asarray(A.sum(axis=1)).ravel()
-    # No more than this can flow, so that what is heavier cannot be in the cut.
+    # No more than this can flow. What is heavier is in no smallest cut, and as long as its capacity
+    # is larger than the largest flow, no tie with one seems to be there either.
     most_flow = min(float(degrees[sources].sum()), float(degrees[sinks].sum()))
     capacities = A.copy()
-    if most_flow > 0.0:
+    if most_flow == 0.0:
+        # The rows of one class are tied to none: only what is connected to the others matters.
+        capacities.data = np.sign(A.data)
+    else:
         # By a power of two, so that equal sums of weights stay equal.
         exponent = np.frexp(most_flow)[1]
-        scaled = np.ldexp(np.minimum(A.data, most_flow), BITS - exponent)
+        scaled = np.ldexp(np.minimum(A.data, HEAVY * most_flow), BITS - exponent)
         capacities.data = np.rint(scaled)
     edges = capacities.tocoo()
     heads = np.concatenate([edges.row, np.full(len(sources), n), sinks])
