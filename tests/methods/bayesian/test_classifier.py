@@ -93,6 +93,20 @@ def test_soft_probabilities_are_those_of_labels(softness):
         assert abs(found[j] - share) < 4.5 * spread + 1e-4
 
 
+@pytest.mark.parametrize("n_balls", [1, 4])
+def test_rows_without_disagreement_are_certain_on_both_sides(n_balls):
+    """The paper's threshold of 1 keeps rows of both classes: sums of many flights leave no rounding."""
+    rng = np.random.default_rng(n_balls)
+    X = rng.normal(size=(60, 4))
+    y = np.where(X[:, 0] + 0.3 * X[:, 1] > 0, "yes", "no").astype(object)
+    model = BayesianTransducer(kernel="linear", bias=0.0, standardize=False, n_balls=n_balls)
+    model.fit(np.vstack([X, 5.0 * X]), np.append(y, [None] * 60))
+    assert model.n_bounces_ >= 250
+    np.testing.assert_array_equal(model.answer_.values, y)
+    np.testing.assert_array_equal(model.answer_.confidence, 1.0)
+    assert set(model.predict_proba(X).ravel()) == {0.0, 1.0}
+
+
 def test_several_classes_are_one_against_the_rest():
     """Each class its own game on the same vectors; votes normalised, ball by ball for the standard error."""
     flown = np.ones(

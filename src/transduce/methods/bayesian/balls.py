@@ -516,6 +516,7 @@ def follow(
                         share[j] += time - min(np.arctan2(-old[j], slope), time)
 
 
+ROUNDING = 1e-12  # of the length of a round: less than this on a side is rounding
 FARTHEST = 12.0  # where the table of shares ends
 STEPS = 400  # of that table
 
@@ -602,6 +603,9 @@ class Voter(NamedTuple):
             q = segment.velocity @ self.columns
             follow(self.columns, p, q, segment.walls, segment.kicks, segment.times, positive)
             total += positive
+        # A ball that met no disagreement leaves none to rounding: its vote is 0 or 1.
+        total[total <= ROUNDING * length] = 0.0
+        total[total >= (1.0 - ROUNDING) * length] = length
         if self.blind is not None:  # no separator can tell such a row: half of them on either side
             total[self.blind] = length / 2
         return total, length
