@@ -577,6 +577,26 @@ def test_many_classes_and_no_class_wanted():
     assert session.certificate().recall.found == 1
 
 
+@pytest.mark.parametrize(
+    ("names", "n_given", "wanted"),
+    [
+        (["blast", "lymphocyte"], (0, 0), None),
+        (["blast", "lymphocyte"], (3, 3), None),
+        (["blast", "lymphocyte"], (3, 2), "lymphocyte"),
+        (["no", "Yes"], (0, 0), "Yes"),
+        (["nein", "ja"], (2, 5), "ja"),
+    ],
+)
+def test_of_two_classes_alike_none_is_searched_for(names, n_given, wanted):
+    frame, _ = clusters()
+    cells = [name for name, times in zip(names, n_given, strict=True) for _ in range(times)]
+    frame = frame.assign(kind=cells + [None] * (len(frame) - len(cells)))
+    settings = SessionSettings(seed=0, prepared=prepared())
+    session = Session(frame, "kind", classes=names, settings=settings)
+    assert session.state.wanted == wanted
+    assert session.state.mode == ("learn" if wanted is None else "find")
+
+
 def test_classes_that_are_numbers_or_true_and_false(tmp_path):
     frame, truth = clusters()
     path = tmp_path / "t.csv"

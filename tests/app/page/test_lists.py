@@ -16,6 +16,7 @@ from tests.app.page.test_open import settle
 from transduce.app.labelling import Session
 from transduce.app.labelling.journal import Journal
 from transduce.app.page import lists
+from transduce.app.page.corrected_copy import rows_in_copy
 from transduce.app.page.run import GivenLabels
 from transduce.app.page.workspace import Saved, Workspace
 
@@ -205,6 +206,19 @@ def test_rows_that_stay_out_are_still_drawn_rows(served):
     assert Saved.read(folder / "lab.csv.transduce").choices.labels > 0
 
 
+def drop(client, frame, name="lab.csv"):
+    sent = {"origin": client.origin, "content-type": "application/octet-stream"}
+    content = frame.to_csv(index=False).encode()
+    return client.ask("POST", f"/open/drop?name={name}", content, sent).json()["name"]
+
+
+def adopted(client, frame):
+    """The state of a page on which a corrected copy of the table was dropped."""
+    name = drop(client, frame)
+    assert client.post("/open/adopt", {"name": name, "before": "lab.csv"}).status == 200
+    return client.post("/open/open", {"name": name}).json()
+
+
 def test_a_corrected_copy_keeps_what_was_said(served):
     client, _, truth = served
     rows, _ = take_list(client)
@@ -212,23 +226,63 @@ def test_a_corrected_copy_keeps_what_was_said(served):
     bring_back(client, rows)
     act(client, "take", ending=".xlsx", odd=[])
     settle(client, {"ignore": ["patient"]})
+    labelled = (rows["row_number"] - 1).tolist()
+    gone, mended, measured, kept = labelled[:4]
     corrected = laboratory()[0]
-    moved, kept = rows["row_number"].iloc[0] - 1, rows["row_number"].iloc[1] - 1
-    corrected.loc[moved, "x"] += 1.0  # this row is another one now
-    sent = {"origin": client.origin, "content-type": "application/octet-stream"}
-    content = corrected.to_csv(index=False).encode()
-    name = client.ask("POST", "/open/drop?name=lab.csv", content, sent).json()["name"]
-    assert client.post("/open/adopt", {"name": name, "before": "lab.csv"}).status == 200
-    state = client.post("/open/open", {"name": name}).json()
+    corrected.loc[gone] = ["X1", 7.0, np.nan]  # somebody else
+    corrected.loc[mended, "x"] += 1.0
+    corrected.loc[measured, "y"] = 3.25
+    first = pd.DataFrame({"patient": ["new"], "x": [0.5], "y": [np.nan]})
+    state = adopted(client, pd.concat([first, corrected]))  # all rows are one place further down
     assert state["choices"]["target"] == "y"
     assert state["choices"]["ignore"] == ["patient"]
-    given = {line["row"]: line["now"] for line in state["choices"]["corrected"]}
-    assert len(given) == 18
-    assert moved not in given
-    assert given[kept] == truth[kept]
+    given = {line["row"] - 1: line["now"] for line in state["choices"]["corrected"]}
+    assert given == {row: truth[row] for row in labelled if row not in (gone, measured)}
+    assert mended in given
+    assert kept in given
+    assert state["choices"]["corrected"][0]["name"].startswith("line ")
     column = client.get("/open/preview").json()["columns"][2]
-    assert column["empty"] == 140 - 18
+    assert column["empty"] == 1 + 140 - 17 - 1
+    said = " ".join(state["notes"])
+    assert "Of 19 values that you gave on the page 17 were kept" in said
     assert client.post("/open/adopt", {"name": "none.csv", "before": "lab.csv"}).status == 400
+
+
+def test_a_corrected_copy_does_not_make_chance_of_picked_rows(served):
+    """Rows that the program proposed are no random sample, whatever the others are."""
+    client, folder, truth = served
+    labels = {row: float(truth[row]) for row in range(60, 75)}
+    computed = folder / ".transduce" / "lab.csv"
+    GivenLabels(labels, None).write(computed, folder / "lab.csv")
+    settle(client, {"labels": 5})
+    assert client.get("/open/state").json()["way"] == "unknown"
+    state = adopted(client, laboratory()[0])
+    assert len(state["choices"]["corrected"]) == 15
+    assert state["way"] == "unknown"
+    assert any("not labelled by chance alone" in note for note in state["notes"])
+
+
+def test_a_corrected_copy_without_a_column_forgets_it(served):
+    client, _, _ = served
+    settle(client, {"ignore": ["patient"]})
+    state = adopted(client, laboratory()[0].drop(columns="patient"))
+    assert (state["choices"]["target"], state["choices"]["ignore"]) == ("y", [])
+    state = adopted(client, laboratory()[0].rename(columns={"y": "z"}))
+    assert (state["choices"]["target"], state["choices"]["step"]) == (None, "table")
+    assert state["notes"] == ["The new file has no column “y”."]
+    client.post("/open/open", {"name": None})
+    again = client.post("/open/open", {"name": "lab.csv"}).json()
+    assert again["notes"] == []
+
+
+def test_rows_of_a_corrected_copy_are_told_apart():
+    old = pd.DataFrame({"a": [1, 1, 2, 3, 4], "b": list("uuvwx"), "y": 0.0})
+    assert rows_in_copy(old, old, range(5), "y") == {row: row for row in range(5)}
+    moved = old.iloc[[4, 2, 0, 1, 3]].reset_index(drop=True)
+    # Of two rows that are alike nobody knows which is which, unless one is at its old place.
+    assert rows_in_copy(old, moved, range(5), "y") == {2: 1, 3: 4, 4: 0}
+    assert rows_in_copy(old, old[["y"]], range(5), "y") == {}
+    assert rows_in_copy(old, old.iloc[:2], [3], "y") == {}
 
 
 def test_a_list_to_check_predictions_hides_them(tmp_path):

@@ -607,13 +607,13 @@ def is_of_another_row(frame: pd.DataFrame, row: int, cells: pd.Series, target: C
     been changed.
     """
     others = [name for name in frame.columns if str(name) in cells.index and name != target]
-    here = [_comparable(frame[name].iloc[row]) for name in others]
-    there = [_comparable(cells[str(name)]) for name in others]
+    here = [comparable_cell(frame[name].iloc[row]) for name in others]
+    there = [comparable_cell(cells[str(name)]) for name in others]
     n_alike = sum(cell == other for cell, other in zip(here, there, strict=True))
     return bool(others) and n_alike < FEWEST_ALIKE * len(others)
 
 
-def _comparable(cell: object) -> str:
+def comparable_cell(cell: object) -> str:
     """Return a cell as text, numbers and days alike however they are written."""
     if pd.isna(cell):
         return ""

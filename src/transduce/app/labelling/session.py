@@ -313,7 +313,8 @@ class Session:
     classes : sequence, optional
         Classes; by default those that the table has, or yes and no.
     wanted : str, number or bool, optional
-        The class to be found; by default of two the one that sounds like a hit, or the rarer one.
+        The class to be found; by default of two the one that sounds like a hit, or the rarer one,
+        and none if neither is.
     journal : str, Path, None or "auto", default="auto"
         File that everything is written to at once, and from which a session goes on; "auto" is
         ``NAME-TARGET-labels.jsonl`` beside the table. None, or "auto" for a frame: it is kept in

@@ -44,7 +44,10 @@ MOST_SHOWN = 12  # columns shown by default
 MOST_NUMBERS = 4  # in the title of a row without text
 LARGEST = 1e150
 OPPOSITES = {"yes": "no", "true": "false", "1": "0", "positive": "negative", "include": "exclude"}
-HITS = ("yes", "true", "relevant", "positive", "include", "included", "1", "spam", "hit")
+HITS = (
+    *("yes", "true", "relevant", "positive", "include", "included", "1", "spam", "hit"),
+    *("y", "ja", "oui", "sí"),
+)
 
 
 @dataclass(frozen=True)
@@ -418,7 +421,9 @@ def choose_classes(
 ) -> tuple[list[Label], Label]:
     """Return the classes to start from, and which of them is wanted.
 
-    They are those named and those of the table; where there are none, yes and no.
+    They are those named and those of the table; where there are none, yes and no. Of two classes
+    of which neither sounds like a hit nor is rarer, as where no row has a label yet, none is
+    wanted: a search for one of two kinds of cells would find hardly any of the other.
     """
     known = sorted(set(given.values()), key=lambda label: (str(type(label)), label))
     spelled = {str(label): label for label in known}
@@ -431,6 +436,11 @@ def choose_classes(
     classes = list(chosen.values()) or ["yes", "no"]
     if wanted is not None or len(classes) != 2:
         return classes, wanted
+    for label in classes:
+        if str(label).casefold() in HITS:
+            return classes, label
     counts = Counter(given.values())
-    rarer = classes[counts[classes[1]] < counts[classes[0]]]
-    return classes, next((label for label in classes if str(label).casefold() in HITS), rarer)
+    first, second = (counts[label] for label in classes)
+    if first == second:
+        return classes, None
+    return classes, classes[int(second < first)]

@@ -34,7 +34,7 @@ from transduce.app.filling.sources import FrameSource
 from transduce.app.labelling.journal import Label
 from transduce.app.labelling.session import Session, SessionSettings
 from transduce.app.labelling.table import IMAGES, MOST_SHOWN, LabelTable, read_label_table
-from transduce.app.page import lists
+from transduce.app.page import corrected_copy, lists
 from transduce.app.page import view as views
 from transduce.app.page.kept import journals_of
 from transduce.app.page.preview import FIRST_ROWS, AnswerRows, Preview, outlook
@@ -927,40 +927,16 @@ class OpenServer:
     def _adopt(self, body: Body) -> None:
         """Let a corrected copy of a table keep what was said of the table before."""
         name, before = (_read(body, word, "a short text") for word in ("name", "before"))
-        kept = []
+        given = None
         with suppress(LostLabelsError):  # none was given
-            folder = self.workspace.computed_of(before)
-            kept = self._labels_of_copy(name, before, GivenLabels.read(folder))
-        self.workspace.adopt(name, before, kept)
-
-    def _labels_of_copy(
-        self,
-        name: str,
-        before: str,
-        given: GivenLabels,
-    ) -> list[JsonObject]:
-        """Return labels of the labelling page at rows that are the same in a corrected copy."""
+            given = GivenLabels.read(self.workspace.computed_of(before))
         said = self.workspace.said_of(before)
         old, new = (
             tables.read(self.workspace.path_of(table), sheet=said.sheet, layout=said.layout)
             for table in (before, name)
         )
-        target = said.target
-        others = [column for column in old.frame.columns if column != target]
-        if target not in new.frame.columns or not set(others) <= set(new.frame.columns):
-            return []
-        kept = []
-        for row, label in given.labels.items():
-            if row >= len(new.frame) or file_cell(new.frame[target].iloc[row]):
-                continue
-            cells = [
-                [file_cell(table.frame[column].iloc[row]) for column in others]
-                for table in (old, new)
-            ]
-            if cells[0] == cells[1]:
-                called = name_row(row, new.lines)
-                kept.append({"row": row, "name": called, "was": "", "now": label})
-        return kept
+        adopted = corrected_copy.adopt(said, given, old, new)
+        self.workspace.adopt(name, adopted.choices, adopted.notes)
 
     def _back(self, body: Body) -> None:
         """Take the labels of the labelling page with which to fill again, and close it."""

@@ -339,6 +339,7 @@ class Workspace:
         self.folder = Path(folder).resolve()
         self._last: str | None = None  # the table that was opened last
         self.notes: list[str] = []
+        self._told: dict[str, list[str]] = {}  # notes for who opens a table next
         self._lock = threading.RLock()
         begun = [path for path in self.folder.glob(f"?*{ENDING}") if path.is_file()]
         begun.sort(key=lambda path: -path.stat().st_mtime_ns)
@@ -534,7 +535,7 @@ class Workspace:
         with self._lock:
             if name is not None:
                 self.path_of(name)  # refuses what is no table of this folder
-            self.notes = []
+            self.notes = self._told.pop(name or "", [])
             self._mark_open(False)
             self.name = name
             self._mark_open(True)
@@ -544,19 +545,14 @@ class Workspace:
         self.path_of(name)  # refuses what is no table of this folder
         return Saved.read(self._beside(name)).choices
 
-    def adopt(
-        self,
-        name: str,
-        before: str,
-        labels: list[JsonObject],
-    ) -> None:
+    def adopt(self, name: str, choices: Choices, notes: list[str]) -> None:
         """Say of a table what was said of another one, whose corrected copy it is.
 
-        Labels that were given to its rows are kept as corrections.
+        What became of that is told when it is opened.
         """
         self.path_of(name)
-        choices = replace(self.said_of(before), labels=0, corrected=labels, right=[])
         Saved(choices, open=False).write(self._beside(name))
+        self._told[name] = notes
 
     def _mark_open(self, is_open: bool) -> None:
         """Write whether the page is at this table, if anything was said about it before.
