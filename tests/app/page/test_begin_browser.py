@@ -41,7 +41,9 @@ def test_an_empty_column_is_labelled_and_another_is_added(browser, papers):
         for key in ("1", "1", "2", "2"):
             answer(page, key)
         back(page)
-        page.wait(lambda: page.find("#targets [aria-checked=true]"))
+        page.see_ways()  # the column has values now: what is next is how these came about
+        page.click("#steps [data-step=table]")
+        page.wait(lambda: page.find("#targets [aria-checked=true]").is_displayed())
         assert "no value yet" not in page.text("#table-lead")
         assert "verdict" in page.text("#targets")
         assert page.find("#to-labels").is_enabled()
@@ -51,10 +53,13 @@ def test_an_empty_column_is_labelled_and_another_is_added(browser, papers):
         page.click("#begin-numbers-kind")
         to_labelling(page, "Begin to label")
         label(page, np.arange(60) / 10, 2)
+        assert not page.errors()
         back(page)
+        page.see_ways()
+        page.wait(lambda: page.button("Label more rows"))  # two known values are too few
+        page.click("#steps [data-step=table]")
         page.wait(lambda: "grade" in page.text("#targets"))
         assert papers.saved.choices.added == "grade"
-        assert not page.errors()
     assert list(pd.read_csv(papers.path).columns) == ["title", "year", "verdict"]
 
 

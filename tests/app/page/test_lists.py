@@ -69,7 +69,8 @@ def take_list(client, number=19):
 def test_a_list_of_random_rows_comes_back(served):
     client, folder, truth = served
     rows, _ = take_list(client)
-    assert rows.columns.tolist() == ["row_number", "patient", "x", "y"]
+    assert rows.columns.tolist() == ["row_number", "line", "patient", "x", "y"]
+    assert (rows["line"] == rows["row_number"] + 1).all()  # as a spreadsheet counts, and the page
     assert len(rows) == 19
     assert rows["y"].isna().all()
     assert (rows["row_number"] > 60).all()  # only rows without a value are drawn
@@ -121,6 +122,21 @@ def test_slips_are_found_and_taken_only_if_named(served):
     assert row not in given.labels
     act(client, "take", ending=".csv", odd=[7])  # one of two values of a row
     assert GivenLabels.read(folder / ".transduce" / "lab.csv").labels[row] == truth[row]
+
+
+def test_names_that_were_sorted_alone_are_noticed(served):
+    """Half of the cells of a row are its own, but its name is that of another one."""
+    client, _, truth = served
+    rows, _ = take_list(client)
+    rows["y"] = truth[rows["row_number"] - 1].to_numpy()
+    patients = rows["patient"].to_numpy().copy()
+    rows.loc[[0, 1], "patient"] = patients[[1, 0]]
+    rows.loc[2, "patient"] = "P2000"  # of no row: somebody corrected it
+    found = [row["problem"] for row in bring_back(client, rows).json()["rows"]]
+    line = rows["line"]
+    assert found[0] == f"Its “patient” is that of line {line[1]}."
+    assert found[1] == f"Its “patient” is that of line {line[0]}."
+    assert found[2:] == [""] * 17
 
 
 def test_known_values_with_units_are_numbers_on_the_labelling_page_too(tmp_path):
@@ -293,4 +309,4 @@ def test_a_list_to_check_predictions_hides_them(tmp_path):
         taken = lists.TakenList("gold", "random", [3, 5])
         lists.write_taken(tmp_path, session.table.frame, session, taken, [])
     listed = pd.read_excel(tmp_path / lists.LIST, engine="openpyxl")
-    assert listed.columns.tolist() == ["row_number", "size", "gold"]
+    assert listed.columns.tolist() == ["row_number", "line", "size", "gold"]

@@ -154,7 +154,8 @@ def test_sheets_are_named(tmp_path):
     assert found.original.sheet == "Data"
     assert "The table is in sheet 'Data'; 'Sheet' holds none." in found.notes
     with pytest.raises(
-        ValueError, match="has no table in its sheet 'Sheet'; name another, such as sheet='Data'"
+        ValueError,
+        match="has no table in its sheet 'Sheet'; name another, such as 'Data': sheet='Data'",
     ):
         files.read(tmp_path / "a.xlsx", sheet="Sheet")
     with pytest.raises(ValueError, match="has no sheet 'Dada', but 'Sheet', 'Data'"):

@@ -40,6 +40,7 @@ from transduce.core.words import OptionError, quoted, shortened
 
 IMAGES = {".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif"}
 IMAGES |= {".webp": "image/webp", ".bmp": "image/bmp", ".tif": "image/tiff", ".tiff": "image/tiff"}
+NUMBERS = ("number", "code")  # kinds of cells with a number
 MOST_SHOWN = 12  # columns shown by default
 MOST_NUMBERS = 4  # in the title of a row without text
 LARGEST = 1e150
@@ -71,6 +72,7 @@ class LabelTable:
     source: Table | None = None  # the file as it was read
     keep: tuple[str, ...] = ()  # numbers that look like marks of empty cells, and are none
     case_sensitive: bool = False  # whether classes that differ in capitals only are different
+    codes: frozenset[str] = frozenset()  # columns whose numbers are names, written without commas
 
     @property
     def n_rows(self) -> int:
@@ -136,13 +138,20 @@ class LabelTable:
 
     def cells(self, row: int) -> list[Cell]:
         """Return the values of a row that are shown."""
-        return [_cell(name, self.frame[name].iloc[row]) for name in self.show]
+        cells = [_cell(name, self.frame[name].iloc[row]) for name in self.show]
+        return [self._as_code(cell) for cell in cells]
+
+    def _as_code(self, cell: Cell) -> Cell:
+        """Return a cell with its number as it is written in a name, without commas."""
+        if cell.kind == "number" and cell.name in self.codes:
+            return replace(cell, kind="code", text=cell.text.replace(",", ""))
+        return cell
 
     def title(self, row: int, length: int = 80) -> str:
         """Return a row in one line: its first text, else its first values."""
         cells = self.cells(row)
         texts = [cell.text for cell in cells if cell.kind == "text" and cell.text.strip()]
-        numbers = [f"{cell.name} {cell.text}" for cell in cells if cell.kind == "number"][
+        numbers = [f"{cell.name} {cell.text}" for cell in cells if cell.kind in NUMBERS][
             :MOST_NUMBERS
         ]
         images = [Path(cell.text).name for cell in cells if cell.kind == "image"]

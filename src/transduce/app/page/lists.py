@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from transduce.app.auditing.drawing import MOST_CHOICES, RowsToCheck, list_to_check, write_list
-from transduce.app.auditing.reading import ROW_NUMBER, is_of_another_row
+from transduce.app.auditing.reading import ROW_NUMBER, comparable_cell, is_of_another_row
 from transduce.app.labelling.journal import Label
 from transduce.app.labelling.session import Session
 from transduce.app.page.view import question
@@ -27,6 +27,7 @@ from transduce.core.types import ColumnName
 LIST = "list.xlsx"
 ABOUT = "list.json"
 MOST_ROWS = 2000  # of a list
+LINE = "line"  # a column with the line of the file on which a row begins, as the page calls it
 PLAIN = re.compile(r"[-+−–]?[\d.,'’\s]*\d([eE][-+]?\d+)?")  # a number and nothing else
 OFTEN = 1000  # how often a known class is said to occur beside one that was typed
 
@@ -76,6 +77,9 @@ def write_taken(
     if session.state.predictions is not None:  # nothing that gives a prediction away
         hidden = [name for name in frame.columns if name not in session.table.show]
     listed = list_to_check(frame, taken.target, drawn, hidden)
+    lines = session.table.lines
+    if lines is not None and LINE not in listed.columns:
+        listed.insert(1, LINE, np.asarray(lines)[rows])
     classes = [str(label) for label in session.classes]
     if session.task == "numbers" or len(classes) > MOST_CHOICES:
         classes = []
@@ -125,6 +129,7 @@ def review(
     numbers = pd.to_numeric(returned[columns[ROW_NUMBER]], errors="coerce").to_numpy(float)
     texts = as_texts(returned[columns[taken.target]])
     reader = _ValueReader.of(session, lines)
+    naming = _naming_columns(frame, columns, taken.target)
     seen: set[int] = set()
     rows = []
     for place, text in enumerate(texts):
@@ -132,6 +137,8 @@ def review(
             continue
         row = _row_of(numbers[place], len(frame))
         problem = _odd_row(row, seen, taken, frame, returned.iloc[place])
+        if not problem:
+            problem = _odd_name(row, naming, returned.iloc[place], lines)
         seen.add(row)
         value, odd = reader.read(text)
         if row < 0:
@@ -164,6 +171,34 @@ def _odd_row(
         return "This row was not on the list."
     if is_of_another_row(frame, row, cells, taken.target):
         return "Its other cells are those of another row."
+    return ""
+
+
+def _naming_columns(
+    frame: pd.DataFrame, returned: Mapping[str, ColumnName], target: str
+) -> dict[ColumnName, dict[str, int]]:
+    """Return the columns of which every row has a cell of its own, with the row of each cell."""
+    naming = {}
+    for name in frame.columns:
+        if str(name) == target or str(name) not in returned:
+            continue
+        cells = frame[name].map(comparable_cell)
+        if cells.is_unique and not (cells == "").any():
+            naming[name] = dict(zip(cells, range(len(cells)), strict=True))
+    return naming
+
+
+def _odd_name(
+    row: int,
+    naming: Mapping[ColumnName, Mapping[str, int]],
+    cells: pd.Series,
+    lines: Sequence[int] | None,
+) -> str:
+    """Return whether a row of a list has the name of another, as after sorting one column alone."""
+    for name, rows in naming.items():
+        other = rows.get(comparable_cell(cells[str(name)]), row)
+        if other != row:
+            return f"Its “{name}” is that of {name_row(other, lines)}."
     return ""
 
 

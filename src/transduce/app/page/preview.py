@@ -115,6 +115,9 @@ class Preview:
         self._compared: dict[Any, JsonObject] = {}
         self._left_out: dict[str, list[LeftOut]] = {}
         self._suiting: dict[tuple[ColumnName, str], bool] = {}
+        self._at_first = choices
+        # Which rows were drawn on the labelling page is no column of the person's table.
+        self.hidden: set[ColumnName] = set(self.frame.columns) - set(table.frame.columns)
 
     @property
     def _row_names(self) -> RowNames:
@@ -146,7 +149,21 @@ class Preview:
     def shown(self) -> LabelTable:
         """The rows as they are shown."""
         names = [str(name) for name in self.frame.columns]
-        return LabelTable(self.frame.set_axis(names, axis=1), "", names, "", self.path, self.table)
+        frame = self.frame.set_axis(names, axis=1)
+        return LabelTable(frame, "", names, "", self.path, self.table, codes=self.codes)
+
+    @cached_property
+    def codes(self) -> frozenset[str]:
+        """The columns of whole numbers that name the rows, such as numbers of patients."""
+        numbers = [
+            name
+            for name in self.frame.columns[:MOST_COLUMNS]
+            if pd.api.types.is_numeric_dtype(self.frame[name])
+        ]
+        kinds = {
+            name: self.features_of(name, self._at_first).columns.iloc[0]["kind"] for name in numbers
+        }
+        return frozenset(str(name) for name in numbers if kinds[name] == "identifier")
 
     # ------------------------------------------------------------------------------------- columns
 
@@ -294,9 +311,12 @@ class Preview:
         for cell in table.cells(row):
             value = table.frame[cell.name].iloc[row]
             content: Any = escape_text(cell.text, LONGEST)
-            if cell.kind == "number" and isinstance(value, int | float | np.number):
+            kind = cell.kind
+            if kind == "number" and isinstance(value, int | float | np.number):
                 content = finite_or_none(value)
-            cells.append([cell.kind, content, self.shown.show.index(cell.name)])
+            if kind == "code":  # stands where numbers stand, as it is written
+                kind = "number"
+            cells.append([kind, content, self.shown.show.index(cell.name)])
         return cells
 
     def as_json(self, choices: Choices) -> JsonObject:
@@ -305,7 +325,8 @@ class Preview:
         Of the latter the one with most empty cells comes first.
         """
         gone = {*choices.ignore, *map(str, self.table.index)}
-        columns = [self.column(name, choices) for name in self.frame.columns[:MOST_COLUMNS]]
+        names = [name for name in self.frame.columns if name not in self.hidden]
+        columns = [self.column(name, choices) for name in names[:MOST_COLUMNS]]
         columns = [column | {"ignored": column["name"] in gone} for column in columns]
         notes = {
             str(column.name): escape_text(column.note, 400) for column in self.left_out(choices)
@@ -324,7 +345,7 @@ class Preview:
             "rows": n_rows,
             "in_parts": self.glance is not None,
             "looked_at": len(self._some),
-            "n_columns": self.frame.shape[1],
+            "n_columns": len(names),
             "columns": columns,
             "targets": [column["name"] for column in with_holes],
             "without_label": without_label,
@@ -908,7 +929,7 @@ class AnswerRows:
             line = self._lines(place[:1])[0]
         else:
             line = {"row": row, "name": self.name_of(row), "known": _shown_label(labels, row)}
-        left = {str(choices.target), *choices.ignore}
+        left = {str(choices.target), *choices.ignore, *preview.hidden}
         columns = [name for name in preview.shown.show if name not in left]
         relevance = {
             column["name"]: column["relevance"]

@@ -681,7 +681,9 @@ def _why_no_trust(result: FillResult) -> JsonObject | None:
     """Return why no rows to trust can be picked, and what would help; None if some can."""
     if result.seen.is_sample:
         return {
-            "why_not": "This cannot be told of a table so large that the fit saw a part of it only."
+            "why_not": "This cannot be told of a table so large that the fit saw a part of it "
+            "only: a table with fewer of its rows can be asked.",
+            "can_draw": False,
         }
     if not result.fit.model.holds_out:
         can = calibration_number(result.labels.n_labels, result.confidence) > 0
@@ -782,12 +784,15 @@ def _compare_errors(before: Path, after: Path) -> JsonObject | None:
     return comparison | {"means": means, "clear": clear, "worse": clear and mean > 0.0}
 
 
-def as_sentence(error: Exception) -> str:
+def as_sentence(error: Exception, folder: Path | None = None) -> str:
     """Return what went wrong as a sentence.
 
-    Our own as it is, that of a library with what it is about.
+    Our own as it is, that of a library with what it is about. Files of the folder that the page
+    shows are called by their names.
     """
     message = str(error).strip()
+    if folder is not None:
+        message = message.replace(f"{folder}{os.sep}", "")
     if isinstance(error, MemoryError):
         return "There is not enough memory."
     if isinstance(error, OSError) and error.strerror and error.filename:
@@ -835,7 +840,7 @@ def main(folder: Path) -> None:
     try:
         work(folder, tell_stage, tell_forecast, tell_column)
     except Exception as error:  # whatever it is, the page says so
-        write_line({"error": as_sentence(error)})
+        write_line({"error": as_sentence(error, folder.parent.parent)})
     os._exit(0)
 
 

@@ -32,7 +32,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from transduce.app.filling.sources import FrameSource
 from transduce.app.labelling.journal import Label
-from transduce.app.labelling.session import Session, SessionSettings
+from transduce.app.labelling.session import Session, SessionSettings, journal_path
 from transduce.app.labelling.table import IMAGES, MOST_SHOWN, LabelTable, read_label_table
 from transduce.app.page import corrected_copy, lists
 from transduce.app.page import view as views
@@ -40,6 +40,7 @@ from transduce.app.page.kept import journals_of
 from transduce.app.page.preview import FIRST_ROWS, AnswerRows, Preview, outlook
 from transduce.app.page.printed import render_drawn_rows
 from transduce.app.page.run import (
+    LABELS,
     RESULT,
     GivenLabels,
     LostLabelsError,
@@ -422,6 +423,7 @@ class OpenServer:
             "head": lambda request: self.head(),
             "raw": lambda request: self.raw(),
             "kept": lambda request: self.kept(),
+            "sheets": lambda request: self.sheets(),
             "preview": lambda request: Preview.as_json(*self.seen()),
             "outlook": lambda request: outlook(*self.seen()),
             "test": lambda request: Preview.compare(*self.seen()),
@@ -450,11 +452,15 @@ class OpenServer:
         )
         return [
             Route("/", lambda request: _static("open.html")),
-            *(Route(f"/open/{name}", _reading(answer)) for name, answer in reading.items()),
+            *(
+                Route(f"/open/{name}", _reading(answer, folder=self.workspace.folder))
+                for name, answer in reading.items()
+            ),
             *_acting(
                 "/open",
                 {name: partial(self._do, do) for name, do in acting.items()},
                 self._lock,
+                self.workspace.folder,
             ),
             Route("/open/drop", self._drop, methods=["POST"]),
             Route("/open/returned", self._returned, methods=["POST"]),
@@ -533,6 +539,13 @@ class OpenServer:
             for number, cells in rows
         ]
 
+    def sheets(self) -> JsonObject:
+        """Return the sheets of the open table, for who chose one that holds no table."""
+        with suppress(ValueError, OSError):  # what is wrong is said when the table is read
+            original = tables.read(self.workspace.path).original
+            return {"sheets": original.sheets, "sheets_are": original.sheets_are}
+        return {"sheets": [], "sheets_are": ""}
+
     def kept(self) -> list[Json]:
         """Return what the page keeps of the open table, and where."""
         return [
@@ -553,9 +566,22 @@ class OpenServer:
         self._end_labelling()
         what, name = (_read(body, word, "a short text") for word in ("what", "name"))
         with self._lock:
+            takes_part = what == "labels" and self._is_journal_of_labels(name)
             self._runs.pop(self.workspace.path.name, None)
             self._answers.forget()
             self.workspace.delete(what, name)
+            if takes_part:  # what the fill would learn from is deleted with its journal
+                (self.workspace.computed / LABELS).unlink(missing_ok=True)
+                saved = self.workspace.saved
+                self.workspace.change(self.workspace.path.name, saved.revision, {"labels": 0})
+
+    def _is_journal_of_labels(self, name: str) -> bool:
+        """Return whether a journal has the labels from which the fill would learn."""
+        choices = self.workspace.saved.choices
+        if not choices.labels:
+            return False
+        journal = journal_path(replace(self.preview.shown, target=str(choices.target)))
+        return journal is not None and journal.name == name
 
     def _given(self) -> GivenLabels | None:
         """Return the labels of the labelling page that take part.
@@ -758,6 +784,7 @@ class OpenServer:
                 frame=self._known_as_read(choices.options().clean(table.frame), choices),
                 keep=tuple(choices.keep),
                 case_sensitive=choices.case_sensitive,
+                codes=self.preview.codes,
             )
             settings = self._session_settings(choices, table.n_rows)
             checked = None
@@ -874,7 +901,8 @@ class OpenServer:
         file = self.workspace.computed / f"returned{ending}"
         with whole_file(file, force=True, like=[self.workspace.path]) as returned:
             returned.write(content)
-        return await run_in_threadpool(_reply, lambda: self._review(ending), self._lock)
+        review = partial(self._review, ending)
+        return await run_in_threadpool(_reply, review, self._lock, self.workspace.folder)
 
     def _review(self, ending: str) -> Json:
         """Return what a list that came back holds."""
@@ -953,9 +981,11 @@ class OpenServer:
             given.write(self.workspace.computed, self.workspace.path)
             self._end_labelling()
         saved = self.workspace.saved
-        changes = {"labels": 0}
+        changes: JsonObject = {"labels": 0}
         if given.labels:
             changes = {"labels": version}
+        if given.labels and saved.choices.step == "table":  # the column has values now
+            changes["step"] = "labels"
         self.workspace.change(self.workspace.path.name, saved.revision, changes)
 
     async def _drop(self, request: Request) -> Response:
@@ -1027,7 +1057,9 @@ def _named_classes(body: Body) -> tuple[list[str], str]:
     return names, "classification"
 
 
-def _reply(answer: Callable[[], Any], lock: Lock | None = None) -> Response:
+def _reply(
+    answer: Callable[[], Any], lock: Lock | None = None, folder: Path | None = None
+) -> Response:
     """Return what a function gives as JSON, or what it refuses as a sentence."""
     try:
         with lock or nullcontext(), options_spelled(spell_for_page):
@@ -1037,7 +1069,7 @@ def _reply(answer: Callable[[], Any], lock: Lock | None = None) -> Response:
     except StaleError as error:
         return _json({"error": as_sentence(error)}, 409)
     except Exception as error:  # whatever it is, the page says so and goes on
-        return _json({"error": as_sentence(error)}, 400)
+        return _json({"error": as_sentence(error, folder)}, 400)
 
 
 def _failed(request: Request, error: Exception) -> Response:
@@ -1051,13 +1083,18 @@ def _json(answer: Any, status: int = 200) -> Response:
 
 
 def _reading(
-    answer: Callable[[Request], Any], lock: Lock | None = None
+    answer: Callable[[Request], Any], lock: Lock | None = None, folder: Path | None = None
 ) -> Callable[[Request], Response]:
     """Return a handler that answers with what a function makes of the request."""
-    return lambda request: _reply(lambda: answer(request), lock)
+    return lambda request: _reply(lambda: answer(request), lock, folder)
 
 
-def _acting(under: str, actions: dict[str, Callable[[Body], Any]], lock: Lock) -> list[Route]:
+def _acting(
+    under: str,
+    actions: dict[str, Callable[[Body], Any]],
+    lock: Lock,
+    folder: Path | None = None,
+) -> list[Route]:
     """Return the addresses of actions, each of which takes what a request carries."""
 
     async def act(request: Request) -> Response:
@@ -1065,7 +1102,7 @@ def _acting(under: str, actions: dict[str, Callable[[Body], Any]], lock: Lock) -
         do = actions[request.scope["path"].removeprefix(f"{under}/")]
         if isinstance(body, Response):
             return body
-        return await run_in_threadpool(_reply, lambda: do(body), lock)
+        return await run_in_threadpool(_reply, lambda: do(body), lock, folder)
 
     return [Route(f"{under}/{name}", act, methods=["POST"]) for name in actions]
 

@@ -20,6 +20,7 @@ from starlette.concurrency import run_in_threadpool
 
 from transduce.app.filling.options import OPTIONS, TASK_NOUNS, Options
 from transduce.app.labelling.journal import is_journal
+from transduce.app.labelling.table import IMAGES
 from transduce.app.page import kept
 from transduce.app.tables import files
 from transduce.app.tables.databases import is_database, largest_table
@@ -439,6 +440,11 @@ class Workspace:
         """
         wanted = name.replace("\\", "/").rpartition("/")[2].lstrip(".").strip()
         if not wanted.isprintable() or len(wanted) > 150 or not files.is_table_name(wanted):
+            if Path(wanted).suffix.lower() in IMAGES:
+                raise ValueError(
+                    f"{wanted[:80]!r} is a picture: put all your pictures into the folder "
+                    f"{self.folder.name!r}, and this page makes a table of them."
+                )
             raise ValueError(
                 f"{wanted[:80]!r} is no table that can be read here: save the table as .xlsx or "
                 ".csv in the program that it is of, and drop that file."

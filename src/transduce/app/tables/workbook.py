@@ -328,7 +328,7 @@ def _has_no_table(title: str, full: list[str]) -> ValueError:
     """Return that a sheet is empty, and which others are not."""
     hint = ""
     if full:
-        hint = f"; name another, such as {option('sheet', full[0])}"
+        hint = f"; name another, such as {full[0]!r}: {option('sheet', full[0])}"
     return ValueError(f"has no table in its sheet {title!r}{hint}")
 
 

@@ -199,7 +199,8 @@ function drawDownloads() {
   fill($("downloads"), ...where, ...[...(parts ? [] : [["filled", "The filled table"]]), ["report", "The report, to share"], ["numbers", "All numbers, as JSON"]].map(([name, words]) => make("li", {}, make("a", { href: ofTable(`/open/file/${name}?of=${asked.of}`), download: "", text: words }))),
     make("li", {}, make("details", {}, make("summary", { text: "What the new columns mean" }), make("dl", { class: "fine" }, ...Object.entries(COLUMNS[brief.task]).flatMap(([name, words]) => [make("dt", { text: `${brief.target}_${name}` }), make("dd", { text: words })])))),
     make("li", {}, make("a", { href: ofTable(`/open/file/show?of=${asked.of}`), target: "_blank", rel: "noopener", text: "Read the report now" })),
-    make("li", { class: "again" }, make("span", { class: "fine", text: "The command that repeats it" }), make("code", { text: brief.again }), copy));
+    make("li", { class: "again" }, make("span", { class: "fine", text: "The command that repeats it" }), make("code", { text: brief.again }), copy,
+      brief.again.includes(".transduce/") ? make("span", { class: "fine", text: "It reads a copy of the table with your values, in the folder “.transduce”: keep that folder as long as you want to repeat it." }) : null));
 }
 
 // ------------------------------------------------------------------------------------------------ rows
@@ -226,7 +227,8 @@ function drawTrust(page) {
     const again = brief.trust.can_hold_out && brief.guarantee.kind !== "none" ? [make("p", { class: "fine", text: "To find out, some known values must be held out to check the predictions. Intervals may get a little wider." }),
       make("button", { type: "button", class: "primary", text: "Fill again with this", onclick: async () => { if (await page.change({ guarantee: "column" })) page.act("fill"); } })] : [];
     const draw = [make("p", { class: "fine", text: "Values of rows that are drawn at random would tell, however all others came about." }), make("button", { type: "button", class: again.length ? "plain" : "primary", text: "Label rows drawn at random", onclick: () => label(page, true) })];
-    fill($("trust"), make("p", { text: `${words(brief.trust.why_not)} The rows are ranked all the same, those first that look surest.` }), ...again, ...draw);
+    const offered = brief.trust.can_draw === false ? [] : draw;
+    fill($("trust"), make("p", { text: `${words(brief.trust.why_not)} The rows are ranked all the same, those first that look surest.` }), ...again, ...offered);
     return;
   }
   const share = amount("most-wrong", percent(Number(asked.trust)).replace(/[\s%]/g, ""), SHARES.map((one) => 100 * one), (value) => { asked.trust = String(value / 100); }, (value) => value > 0 && value < 100);
@@ -356,7 +358,8 @@ async function openRow(page, row) {
     const own = found.known === undefined ? answerOf(found) : shownLabel(found.known);
     $("row-title").textContent = `${capital(words(found.name))}: ${own}`;
     const near = found.neighbours.map(({ label: known }) => shownLabel(known));
-    const sure = found.known !== undefined ? "This value is known." : brief.task === "regression" ? `The true value is probably in this interval: ${rangeOf(found)}.` : `It is right with probability ${percent(found.chance ?? 0)}. Possible at ${percent(brief.confidence)}: ${(found.set ?? []).join(", ") || "nothing that was seen"}.`;
+    const chance = typeof found.chance === "number" ? `It is right with probability ${percent(found.chance)}. ` : "";
+    const sure = found.known !== undefined ? "This value is known." : brief.task === "regression" ? `The true value is probably in this interval: ${rangeOf(found)}.` : `${chance}Possible at ${percent(brief.confidence)}: ${(found.set ?? []).join(", ") || "nothing that was seen"}.`;
     const why = near.length ? `The known rows that are most like it have ${near.join(", ")}.` : "";
     const strongest = found.columns.filter((_, place) => (found.relevance[place] ?? 0) >= 0.3).slice(0, 3);
     const count_most = strongest.length ? ` What counts most: ${strongest.map((name) => `“${name}”`).join(", ")}.` : "";

@@ -22,7 +22,7 @@ function written(cell) {
 function shown(cell, row, column, plain) {
   const heading = plain ? null : make("h3", { text: cell.name });
   let body;
-  if (cell.kind === "image") body = picture(cell, row, column);
+  if (cell.kind === "image") body = make("figure", {}, picture(cell, row, column), plain ? make("figcaption", { class: "fine", text: cell.text.split("/").at(-1) }) : null);
   else if (cell.kind === "missing") body = make("p", { class: "missing", text: "empty" });
   else body = make("p", { text: written(cell), dir: "auto" });
   return make("div", { class: "cell" }, heading, body);
@@ -48,8 +48,9 @@ export function showCard(card, about, model) {
   const cells = card.cells.map((cell, column) => ({ cell, column }));
   const first = cells.find(({ cell }) => cell.kind === "text");
   const headline = first && first.cell.text.length <= TITLE && cells.some(({ cell }) => cell.kind === "text" && cell !== first.cell) ? first : null;
-  const numbers = cells.filter(({ cell }) => cell.kind === "number");
-  const others = cells.filter(({ cell }) => cell.kind !== "number" && cell !== headline?.cell);
+  const isNumber = ({ kind }) => kind === "number" || kind === "code"; // a code names the row, and is written as it stands
+  const numbers = cells.filter(({ cell }) => isNumber(cell));
+  const others = cells.filter(({ cell }) => !isNumber(cell) && cell !== headline?.cell);
   const alone = cells.length === 1;
   const build = ({ cell, column }) => {
     const made = shown(cell, card.row, column, cell === headline?.cell || alone);

@@ -3,6 +3,7 @@
 import { read } from "/page/api.js";
 import { $, fill, make } from "/page/dom.js";
 import { bytes } from "/page/locale.js";
+import { lookAgain } from "/page/table.js";
 
 const WORDS = {
   computed: ["What was computed, with copies of your data", "A new fill computes it again."],
@@ -42,5 +43,6 @@ export async function drawKept(page) {
 
 async function remove(page, what, name) {
   if (await page.act("delete", { what, name })) page.say("Deleted");
+  if (page.state.table) lookAgain(page);
   drawKept(page);
 }

@@ -34,7 +34,8 @@ export const percent = (share) => new Intl.NumberFormat(undefined, { style: "per
 export function bytes(size) {
   const units = ["byte", "kilobyte", "megabyte", "gigabyte"];
   const step = Math.min(Math.floor(Math.log10(Math.max(size, 1)) / 3), 3);
-  return new Intl.NumberFormat(undefined, { style: "unit", unit: units[step], unitDisplay: "short", maximumSignificantDigits: 3 }).format(size / 1000 ** step);
+  const unitDisplay = step ? "short" : "long"; // the short word for bytes is none: 5 byte
+  return new Intl.NumberFormat(undefined, { style: "unit", unit: units[step], unitDisplay, maximumSignificantDigits: 3 }).format(size / 1000 ** step);
 }
 
 export function seconds(time) {

@@ -84,14 +84,16 @@ export async function drawTable(page) {
   const key = JSON.stringify([state.table, state.tables.find(({ name }) => name === state.table)?.changed, choices.text, choices.number, choices.missing, choices.keep, choices.same, choices.case_sensitive, choices.ignore, choices.id, choices.sheet, choices.header, choices.rows, choices.decimal, choices.added, choices.labels, choices.target, choices.besides, choices.task]);
   if (key !== seen) {
     seen = key;
-    if (found?.table !== state.table) wait(state);
+    if (found?.table !== state.table) wait(state, true);
     try {
       const preview = await read("/open/preview");
       if (seen !== key) return;
       found = { table: state.table, ...preview };
     } catch (error) {
       if (seen !== key) return;
+      wait(state); // nothing that was seen before is so any more
       seen = null; // so that it is asked for again
+      showSheets(page);
       $("table-lead").textContent = error.message;
       $("table-lead").classList.add("bad");
       $("layout").hidden = false; // perhaps the table begins elsewhere
@@ -103,16 +105,31 @@ export async function drawTable(page) {
   if (found?.table === state.table) drawPreview(page);
 }
 
-function wait({ table, tables }) {
+// A sheet that holds no table can be left for another one.
+async function showSheets(page) {
+  const { table, choices } = page.state;
+  if (!choices.sheet) return;
+  const { sheets, sheets_are } = await read("/open/sheets").catch(() => ({ sheets: [] }));
+  if (!found && page.state.table === table) drawSheets(sheets, sheets_are, choices);
+}
+
+function drawSheets(sheets, word, choices) {
+  $("sheet-box").hidden = !sheets.length;
+  $("sheet-word").textContent = word;
+  fill($("sheet"), ...sheets.map((name) => make("option", { value: name, text: name, selected: name === choices.sheet })));
+}
+
+function wait({ table, tables }, head = false) {
   found = null;
   const { bytes: size } = tables.find(({ name }) => name === table) ?? { bytes: 0 };
-  if (size > LARGE) showHead(table, seen);
+  if (head && size > LARGE) showHead(table, seen);
   $("table-lead").textContent = "Reading the table …";
   fill($("targets"));
   $("to-ways").hidden = true; // its place is known when the columns are
   fill($("unlabelled"));
   fill($("asks"));
-  $("besides").hidden = $("layout").hidden = true;
+  $("besides").hidden = $("layout").hidden = $("sheet-box").hidden = true;
+  fill($("question"));
   $("unlabelled-title").hidden = true;
   fill($("preview"));
   $("table-fine").textContent = "";
@@ -143,7 +160,7 @@ function drawPreview(page) {
   const asks = named.get(choices.target)?.ask;
   drawBesides(page);
   const along = choices.besides.flatMap((name) => named.get(name)?.ask ?? []);
-  redraw($("question"), ...[asks, ...along].filter(Boolean).map((one) => question(page, one)));
+  redraw($("question"), ...[asks, ...along].filter(Boolean).map((one) => question(page, one)), ...askMarks(page, named.get(choices.target)));
   redraw($("asks"), ...askSign(page), ...questions(page));
   const chosen = choices.target && !found.without_label.includes(choices.target);
   $("to-ways").hidden = !targets.length;
@@ -155,9 +172,7 @@ function drawPreview(page) {
   $("table-fine").textContent = `Choose a column to see more, or to have it read in another way.${part}${more} ${found.notes.map(words).join(" ")}`;
   $("layout").hidden = !found.has_layout;
   drawKept(page);
-  $("sheet-box").hidden = !found.sheets.length;
-  $("sheet-word").textContent = found.sheets_are;
-  fill($("sheet"), ...found.sheets.map((name) => make("option", { value: name, text: name, selected: name === choices.sheet })));
+  drawSheets(found.sheets, found.sheets_are, choices);
   drawFirst(page);
 }
 
@@ -179,7 +194,7 @@ const toggled = (list, value) => (list.includes(value) ? list.filter((one) => on
 function aboutHoles() {
   const { targets, without_label: bare } = found;
   const partly = targets.length === 1 ? "One column has empty cells." : `${count(targets.length)} columns have empty cells.`;
-  const none = bare.length === 1 ? `“${bare[0]}” has no value yet: label some rows first.` : `${count(bare.length)} columns have no value yet: label some rows of one first.`;
+  const none = bare.length === 1 ? `“${bare[0]}” has no value yet in the file: label some rows first.` : `${count(bare.length)} columns have no value yet: label some rows of one first.`;
   if (targets.length) return partly;
   if (bare.length) return none;
   return "No cell is empty. If a value such as -999 stands for an empty cell, choose its column below and say so; or add a column to label.";
@@ -191,7 +206,7 @@ function drawUnlabelled(page) {
     const begun = found.begun.includes(name);
     const start = () => (begun ? beginLabelling(page, { target: name, classes: null }) : openBegin(page, name));
     return make("button", { type: "button", onclick: start }, make("strong", { text: name }),
-      make("span", { class: "fine", text: `${count(found.rows)} rows, no value yet` }),
+      make("span", { class: "fine", text: begun ? `${count(found.rows)} rows, labelling has begun` : `${count(found.rows)} rows, no value yet` }),
       make("span", { class: "link", text: begun ? "Go on labelling" : "Label this column" }));
   });
   const add = make("button", { type: "button", class: "add", onclick: () => openBegin(page, null) }, make("strong", { text: "Add a column to label" }),
@@ -265,6 +280,17 @@ function askSign(page) {
     answer(`Thousands: ${number(point)}`, () => page.change({ decimal: "point" })))];
 }
 
+// Numbers such as -999 among the known values: they are taken as empty, unless somebody says otherwise.
+function askMarks(page, column) {
+  const { missing, keep, task } = page.state.choices;
+  if (!column || task === "classification") return [];
+  const open = column.marks.filter((mark) => !missing.includes(mark) && !keep.includes(mark));
+  const times = new Map(column.values);
+  return open.map((mark) => asking([make("strong", { text: `Does “${mark}” stand for an empty cell in “${column.name}”?` }), ` ${times.get(mark) > 1 ? `${count(times.get(mark))} cells hold it` : "One cell holds it"}, far from all other values.`],
+    answer(times.get(mark) > 1 ? `Yes, these ${count(times.get(mark))} cells are empty` : "Yes, this cell is empty", () => page.change((now) => ({ missing: [...now.missing, mark] })), "primary"),
+    answer("No, it is a number", () => page.change((now) => ({ keep: [...now.keep, mark] })))));
+}
+
 function askUnit(page, column) {
   const { number: read, apart, target } = page.state.choices, unit = column.with_unit;
   const settled = read.includes(column.name) || column.name === target || column.ask; // the target has a question of its own
@@ -318,11 +344,17 @@ function drawFirst(page) {
   redraw($("preview"), make("thead", {}, make("tr", {}, make("td", {}), ...heads)), make("tbody", {}, ...lines));
 }
 
+// Two dates as short as they can be told apart: years, or days of one year.
+function daysBetween(ends) {
+  const days = ends.map((end) => new Date(1000 * end)), years = days.map((end) => end.getUTCFullYear());
+  return years[0] === years[1] ? days.map((end) => end.toLocaleDateString(undefined, { day: "numeric", month: "short", timeZone: "UTC" })) : years.map(String);
+}
+
 // How the values of a column are spread, or how frequent its categories are; the ends in words for screen readers.
 function histogram({ shape }) {
   if (!shape) return null;
   const most = Math.max(...shape.counts, 1), { length } = shape.counts, wide = 84, high = 24, step = wide / length;
-  const ends = shape.ends.map((end) => (shape.of === "texts" ? end : shape.of === "dates" ? String(new Date(1000 * end).getUTCFullYear()) : number(Number(end.toPrecision(4)))));
+  const ends = shape.of === "texts" ? shape.ends : shape.of === "dates" ? daysBetween(shape.ends) : shape.ends.map((end) => number(Number(end.toPrecision(4))));
   const said = shape.of === "texts" ? `Most frequent: ${ends[0]}` : `From ${ends[0]} to ${ends[1]}`;
   const bars = shape.counts.map((times, place) => {
     const tall = times ? Math.max((high * times) / most, 1) : 0;
@@ -336,9 +368,9 @@ function histogram({ shape }) {
 export function showCell([of, value, column], row) {
   if (of === "missing") return make("span", { class: "empty", text: "empty" });
   if (of === "image") {
-    const image = make("img", { src: ofTable(`/open/picture/${row}/${column}`), alt: value, loading: "lazy", width: 44, height: 44 });
-    image.addEventListener("error", () => image.replaceWith(make("span", { text: value })));
-    return image;
+    const image = make("img", { src: ofTable(`/open/picture/${row}/${column}`), alt: "", loading: "lazy", width: 44, height: 44 });
+    image.addEventListener("error", () => image.remove());
+    return make("span", { class: "pictured", title: value }, image, make("span", { class: "fine", text: value.split("/").at(-1) }));
   }
   return make("span", { text: typeof value === "number" ? number(value) : text(value) });
 }
@@ -397,6 +429,12 @@ function option(words, on, run) {
   return make("label", { class: "check" }, box, make("span", { text: words }));
 }
 
+// Something that the columns tell has changed on the disk, though no choice has.
+export function lookAgain(page) {
+  seen = null;
+  drawTable(page);
+}
+
 async function again(page, name) {
   await drawTable(page);
   if (found.columns.some((one) => one.name === name)) drawColumn(page, name);
@@ -422,7 +460,9 @@ export function tableBegin(page) {
   document.addEventListener("drop", (event) => {
     event.preventDefault();
     $("drop").classList.remove("over");
-    if (event.dataTransfer.files[0]) drop(page, event.dataTransfer.files[0]);
+    const { files } = event.dataTransfer;
+    if (files.length > 1) toast(`One table at a time: “${files[0].name}” is opened, the other ${count(files.length - 1)} are not.`, "note", 10);
+    if (files[0]) drop(page, files[0]);
   });
   $("to-labels").addEventListener("click", () => page.go("labels"));
   $("sheet").addEventListener("change", async () => { if (!(await page.change({ sheet: $("sheet").value, header: null, rows: null, target: null }))) drawTable(page); });

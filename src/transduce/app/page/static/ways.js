@@ -169,10 +169,16 @@ function drawOutlook(page) {
     put($("outlook"), make("p", { class: "fine", text: choices.picked && !choices.way ? "Answer the two questions." : choices.way ? "Choose the column that says so." : "Choose one of these to see what will be guaranteed and what will not." }));
   } else {
     put($("outlook"), make("p", { class: "fine", text: "…" }));
-    read("/open/outlook").then((found) => { if (asked === key) showOutlook(page, found); }, (error) => { if (asked === key) put($("outlook"), make("p", { class: "bad", text: asks ? WAITS : error.message })); });
+    read("/open/outlook").then((found) => { if (asked === key) showOutlook(page, found); }, (error) => { if (asked === key) put($("outlook"), ...refusal(page, asks ? WAITS : error.message, asks)); });
   }
   put($("test"), make("p", { class: "fine", text: "Rows with and without a value are compared …" }));
   read("/open/test").then((found) => { if (asked === key) showTest(found); }, (error) => { if (asked === key) put($("test"), make("p", { class: "fine", text: asks ? WAITS : error.message })); });
+}
+
+// Why nothing can be filled like this; who labels rows here may go on with it.
+function refusal(page, text, asks) {
+  const more = page.state.choices.labels && !asks ? [make("button", { type: "button", class: "plain", text: "Label more rows", onclick: () => label(page, false) })] : [];
+  return [make("p", { class: "bad", text: plain(text) }), ...more];
 }
 
 function showTest({ differ, perhaps, tested, columns, compared }) {
