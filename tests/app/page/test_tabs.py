@@ -103,6 +103,26 @@ def test_one_table_is_labelled_at_a_time(tabs, tmp_path):
     assert Saved.read(tmp_path / "two.csv.transduce").choices.labels > 0
 
 
+def test_labels_are_taken_where_another_tab_ends_their_session(tabs, tmp_path):
+    """Who goes back to the table then fills with them, and is not asked to label once more."""
+    first, second = tabs
+    for tab in tabs:
+        tab.act("change", changes={"target": "price"})
+    first.act("label")
+    first.session = first.get("/api/about").json()["session"]
+    label = label_of(first.get("/api/view").json())
+    assert first.client.post("/api/answer", label, first.headers).status == 200
+    assert second.act("label").status == 200
+    assert Saved.read(tmp_path / "one.csv.transduce").choices.labels > 0
+    assert second.get("/open/state").json()["table"] == "two.csv"
+    assert first.act("back").json()["choices"]["labels"] > 0
+    (tmp_path / "two.csv").unlink()  # whose session ends all the same
+    first.session = None
+    assert first.act("label").status == 200
+    assert first.get("/api/view").json()["progress"]["labelled"] >= 1
+    first.act("back")
+
+
 def test_a_table_with_a_percent_sign_is_found_by_links_and_headers(tmp_path):
     messy(seed=0)[0].to_csv(tmp_path / "a%20b.csv", index=False)
     messy(seed=1)[0].to_csv(tmp_path / "other.csv", index=False)

@@ -774,7 +774,8 @@ class OpenServer:
         if choices.target is None:
             raise ValueError("Choose the column to fill first.")
         with self.label.lock:
-            self.label.end()  # also of another table: one is labelled at a time
+            self._end_labelling_elsewhere()
+            self.label.end()
             gone = {*choices.ignore, choices.id, choices.target, f"{choices.target}_random"}
             gone.add(choices.added)
             show = [name for name in self.preview.shown.show if name not in gone][:MOST_SHOWN]
@@ -852,6 +853,18 @@ class OpenServer:
         with self.label.lock:
             if self._labels_here:
                 self.label.end()
+
+    def _end_labelling_elsewhere(self) -> None:
+        """End a session of another table, since one is labelled at a time, and keep its labels."""
+        table = self.label.table
+        if self.label.session is None or table is None or self._labels_here:
+            return
+        here = TABLE.set(table)
+        try:
+            if self.workspace.name is not None:  # it is still in the folder
+                self._back({})
+        finally:
+            TABLE.reset(here)
 
     @property
     def _labels_here(self) -> bool:
