@@ -716,6 +716,18 @@ class TestLimits:
         line = estimate_quantile(y).iloc[0]
         assert (line["lower"], line["upper"]) == (1.0, 1.0)
 
+    @pytest.mark.parametrize("beyond", [-100.0, 0.0, 100.0])
+    def test_predictions_beyond_all_labels_leave_a_median_its_ends(self, beyond):
+        """In strata nothing can be said of the share up to a value below, or above, all labels."""
+        rng = np.random.default_rng(6)
+        truth = rng.exponential(size=300)
+        labelled = rng.permutation(300) < 60
+        sample = Sample(labelled, strata=np.arange(300) % 2)
+        y = np.where(labelled, truth, np.nan)
+        line = estimate_quantile(y, beyond - truth, sample=sample).iloc[0]
+        assert line["kind"] == "approximate"
+        assert 0.0 < line["lower"] < np.median(truth) < line["upper"] < 2.0
+
     def test_a_quantile_of_rows_that_are_all_known_counts_all_of_them(self):
         """Those that were labelled on purpose too."""
         drawn = np.arange(9) < 3

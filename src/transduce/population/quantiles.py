@@ -159,13 +159,16 @@ class QuantileSearch:
         """Return the last candidate that no more can lie below, and the first that is enough."""
         if not np.any(self.column.unknown & self.rows):
             return self.estimate(), self.estimate()
-        first_above = self.first_place(lambda share: share.upper >= self.q, including=False)
-        first_enough = self.first_place(lambda share: share.lower >= self.q)
+        first_above = self.first_place(
+            lambda share: told_or_counted(share, share.upper) >= self.q, including=False
+        )
+        first_enough = self.first_place(lambda share: told_or_counted(share, share.lower) >= self.q)
         lower = -np.inf
-        if first_above > 0:
+        if first_above > 0 and self.share(first_above - 1, including=False).kind != NONE:
             lower = float(self.candidates[first_above - 1])
         upper = np.inf
-        if first_enough < len(self.candidates):
+        is_enough = first_enough < len(self.candidates)
+        if is_enough and self.share(first_enough, including=True).kind != NONE:
             upper = float(self.candidates[first_enough])
         return lower, upper
 
@@ -176,3 +179,13 @@ class QuantileSearch:
         """
         kinds = {share.kind for share in self.shares.values()} - {NONE}
         return EXACT if kinds <= {EXACT} else APPROXIMATE
+
+
+def told_or_counted(share: Estimate, end: float) -> float:
+    """Return the end of a share's interval; the share of the labels where nothing is promised.
+
+    So it is beyond all labels of some designs: the search then goes on among the labels.
+    """
+    if share.kind == NONE:
+        return share.labels_alone
+    return end

@@ -96,6 +96,34 @@ def test_bad_usage_is_one_sentence(table, words, message):
     assert "Traceback" not in done.output
 
 
+def test_an_interval_without_an_end_is_said_in_words(table):
+    assert "at least" in run("--what", "quantile 0.97").stdout
+    assert "at most" in run("--what", "quantile 0.03").stdout
+
+
+class TestGroupsOfAReport:
+    def test_the_report_shows_the_groups_that_are_named(self, table):
+        words = ["fill", "table.csv", *METHOD, "--json", "n.json", "--by", "size", "--by", "region"]
+        done = CliRunner().invoke(app, words)
+        assert done.exit_code == 0, done.output
+        tables = json.loads(Path("n.json").read_text(encoding="utf-8"))["whole"]["tables"]
+        assert [entry["by"] for entry in tables] == [None, "size", "region"]
+
+    @pytest.mark.parametrize(
+        ("words", "message"),
+        [
+            (["--by", "region"], "name one of them"),
+            (["--by", "price", "--json", "n.json"], "group by another column"),
+            (["--by", "age", "--json", "n.json"], "no column 'age'"),
+        ],
+    )
+    def test_bad_usage_is_one_sentence(self, table, words, message):
+        done = CliRunner().invoke(app, ["fill", "table.csv", *METHOD, *words])
+        assert done.exit_code == 2, done.output
+        assert message in done.stderr
+        assert not list(Path().glob("*filled*"))
+
+
 class TestSelect:
     def test_rows_to_use_are_marked(self, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)

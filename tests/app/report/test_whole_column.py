@@ -33,9 +33,23 @@ def test_the_mean_and_its_groups_are_those_of_the_result(figures):
     assert page.count("labels and predictions") >= 2
 
 
-def test_the_column_to_group_by_may_be_named():
-    whole = summarize_whole(filled().reported, by="size")
-    assert len(whole["tables"][1]["lines"]) == 4
+def test_the_columns_to_group_by_may_be_named(tmp_path):
+    result = filled()
+    tables = result.summary(by=["size", "region"])["whole"]["tables"]
+    assert [table["by"] for table in tables] == [None, "size", "region"]
+    assert len(tables[1]["lines"]) == 4
+    assert "Mean of price, by size" in result.report(by="size")
+    path = tmp_path / "numbers.json"
+    result.json(path, by="size")
+    assert json.loads(path.read_text())["whole"]["tables"][1]["by"] == "size"
+
+
+@pytest.mark.parametrize(
+    ("by", "message"), [("age", "no column 'age'"), ("price", "group by another column")]
+)
+def test_a_column_without_groups_is_refused(by, message):
+    with pytest.raises(ValueError, match=message):
+        filled().report(by=by)
 
 
 def test_marks_of_a_draw_are_no_groups():

@@ -383,6 +383,13 @@ def _start(
     """
 
 
+REPORT_BY = (
+    "For --report and --json: show the mean of the whole column, or the share of a class, by the "
+    "groups of this column. May be repeated. Default: a column with few values whose predictions "
+    "differ."
+)
+
+
 @app.command("fill", cls=PanelCommand)
 @takes(*(name for name in CLI_OPTIONS if name not in ("labels", "plot")))
 def fill_command(
@@ -391,6 +398,9 @@ def fill_command(
         list[str],
         _option("--target", "COLUMN", SEVERAL, show_default=False, rich_help_panel=ANSWER),
     ],
+    by: Annotated[
+        list[str] | None, _option("--by", "COLUMN", REPORT_BY, rich_help_panel=OUTPUT)
+    ] = None,
     **options: Any,
 ) -> None:
     """Fill the empty cells of a column, with an interval or a set of classes and a status at each.
@@ -406,7 +416,7 @@ def fill_command(
     def work() -> Callable[[], None]:
         from transduce.app.cli.fills import fill_file
 
-        return fill_file(table, target, options)
+        return fill_file(table, target, options, by or [])
 
     _run(work, quiet=options["quiet"])
 
@@ -539,8 +549,8 @@ def estimate_command(  # noqa: PLR0913
 
     Filled values vary less than true values, so that averages and counts of them mislead. Here the
     labels make the interval valid, however wrong the predictions are, and the predictions make it
-    narrow. Beside each estimate stands what the labels alone would give, and how many labels the
-    predictions are worth.
+    narrow. The table says how many labels both are worth together; the plot and the files also show
+    what the labels alone would give.
     """
     asked = {
         "what": what or [],

@@ -26,6 +26,7 @@ from transduce.app.cli.inputs import (
 )
 from transduce.app.cli.selection import about_selection, mark_rows, read_selection, select_rows
 from transduce.app.cli.terminal import show_result, tell
+from transduce.app.estimating.groups import read_groups
 from transduce.app.filling import FillResult, LocalRunner, cluster_runner, save
 from transduce.app.filling.engine import fill_targets
 from transduce.app.filling.folder import fill_folder_and_finish
@@ -43,16 +44,26 @@ from transduce.core.words import flag
 from transduce.model_selection.own_models import as_stored
 
 
-def fill_file(table: str, targets: list[str], given: OptionValues) -> Show:
-    """Fill columns of a table in a file; write the table, a report and the numbers of each."""
+def fill_file(table: str, targets: list[str], given: OptionValues, by: Sequence[str] = ()) -> Show:
+    """Fill columns of a table in a file; write the table, a report and the numbers of each.
+
+    Reports show the whole column by the groups of the columns that `by` names.
+    """
     options = read_options(given)
     _check_targets(targets, given)
+    if by and given["report"] is None and given["json"] is None:
+        raise typer.BadParameter("--by is for --report and --json: name one of them.")
     wanted = None
     if given["select"] is not None:
         wanted = read_selection(given["select"])
         if options.guarantee == "auto":
             options = replace(options, guarantee="column")  # rows are picked by labels held out
     if is_in_parts(table, given):
+        if by:
+            raise typer.BadParameter(
+                "--by: only for a table that is filled in memory; ask `transduce estimate` by "
+                "groups of one in parts."
+            )
         return _fill_parts(table, targets, options, given)
     force = given["force"]
     out = _out_of(table, given)
@@ -66,6 +77,8 @@ def fill_file(table: str, targets: list[str], given: OptionValues) -> Show:
     targets = [source.column_called(name) for name in targets]
     for name in targets:
         source.check_column(name)
+    by = [source.column_called(name) for name in by]
+    _check_groups(source, by, targets)
     source = with_list(source, targets, given)
     if given["save"] is not None:
         as_stored(options.parts)  # what cannot be saved is refused before the fit
@@ -79,7 +92,7 @@ def fill_file(table: str, targets: list[str], given: OptionValues) -> Show:
                 name: value for name, value in options.as_dict().items() if name not in OF_ALL_ROWS
             }
             save(given["save"], source, targets[0], force=force, **asked)
-        written = write_filled(source, results, out, reports, force, selections)
+        written = write_filled(source, results, out, reports, force, selections, by)
     if given["save"] is not None:
         written.append(str(given["save"]))
     if not given["quiet"]:
@@ -95,6 +108,14 @@ def _check_targets(targets: list[str], given: OptionValues) -> None:
         raise typer.BadParameter(f"--target {twice[0]} is given twice.")
     if len(targets) > 1 and given["save"] is not None:
         raise typer.BadParameter("--save is for one target: save each by itself.")
+
+
+def _check_groups(source: Table, by: Sequence[str], targets: list[str]) -> None:
+    """Refuse, before anything is fitted, to group by a column that has no groups."""
+    for name in by:
+        if name in targets:
+            raise typer.BadParameter(f"--by {name} is filled: group by another column.")
+        read_groups(source.frame, name)
 
 
 def _out_of(table: str, given: OptionValues) -> Any:
@@ -214,11 +235,13 @@ def _reports(given: OptionValues, target: str = "") -> list[Path | None]:
     return [path and path.with_name(f"{path.stem}-{word}{path.suffix}") for path in ways]
 
 
-def _write_reports(result: FillResult, paths: list[Path | None], force: bool) -> list[str]:
+def _write_reports(
+    result: FillResult, paths: list[Path | None], force: bool, by: Sequence[str] = ()
+) -> list[str]:
     """Write the report and the numbers where that is asked for; return where."""
     for path, write_one in zip(paths, (result.report, result.json), strict=True):
         if path is not None:
-            write_one(path, force=force)
+            write_one(path, by=list(by), force=force)
     return [str(path) for path in paths if path is not None]
 
 
@@ -229,10 +252,11 @@ def write_filled(
     reports: list[list[Path | None]],
     force: bool,
     selections: Sequence[Selection] = (),
+    by: Sequence[str] = (),
 ) -> list[str]:
     """Write what was asked for, the reports first: they are what can fail; return where."""
     pairs = zip(results, reports, strict=True)
-    written = [path for result, paths in pairs for path in _write_reports(result, paths, force)]
+    written = [path for result, paths in pairs for path in _write_reports(result, paths, force, by)]
     new = pd.concat([result.columns_for_file for result in results], axis=1)
     for result, selection in zip(results, selections, strict=False):
         new = pd.concat([new, mark_rows(result, selection)], axis=1)

@@ -97,8 +97,14 @@ def _interval(write: Any, lower: Any, upper: Any) -> str:
     """Return an interval for reading."""
     if pd.isna(lower) or pd.isna(upper):
         return "–"
-    if lower in (-np.inf, np.inf) and upper in (-np.inf, np.inf):
+    is_open_below = lower in (-np.inf, np.inf)
+    is_open_above = upper in (-np.inf, np.inf)
+    if is_open_below and is_open_above:
         return "any number"
+    if is_open_above:
+        return f"at least {write(lower)}"
+    if is_open_below:
+        return f"at most {write(upper)}"
     return f"{write(lower).removesuffix(' %')} to {write(upper)}"
 
 
@@ -219,8 +225,10 @@ def first_sentence(column: PredictedColumn, answered: Sequence[Answered]) -> str
     rows = counted(column.n_rows, "row")
     if line.kind == "none":
         return f"{subject}: nothing can be promised. {line.note}"
-    ends = line.interval.replace(" to ", " and ")
-    return f"{subject} over all {rows}, filled or not: {line.estimate}, between {ends} at {level}."
+    ends = line.interval
+    if " to " in ends:
+        ends = f"between {ends.replace(' to ', ' and ')}"
+    return f"{subject} over all {rows}, filled or not: {line.estimate}, {ends} at {level}."
 
 
 def plan_sentence(column: PredictedColumn, answered: Sequence[Answered]) -> str:

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from transduce.app.estimating import PredictedColumn
+from transduce.app.estimating.groups import read_groups
 from transduce.app.report import FilledColumn
 from transduce.app.report.filled_column import RowCounts
 from transduce.app.tables.files import is_table_name
 from transduce.app.tables.new_columns import notes_on_numbers
 from transduce.app.tables.notes import About, Note, notes_about
 from transduce.core.files import write_text
-from transduce.core.types import Array, JsonObject
-from transduce.core.words import percent
+from transduce.core.types import Array, ColumnName, JsonObject
+from transduce.core.words import OptionError, percent
 
 if TYPE_CHECKING:
     from transduce.app.filling.result import FillResult
@@ -63,6 +64,23 @@ def report_column(result: FillResult) -> FilledColumn:
         lines=result.seen.lines,
         notes=collect_notes(result),  # last: what could not be computed is among them
     )
+
+
+def columns_to_group_by(
+    result: FillResult, by: ColumnName | list[ColumnName] | None
+) -> list[ColumnName]:
+    """Return the columns that are named to group by; raise an error if one has no groups."""
+    if by is None:
+        return []
+    named = by if isinstance(by, list) else [by]
+    for name in named:
+        read_groups(result.seen.frame, name)
+        if name == result.labels.name:
+            raise OptionError(
+                f"{name!r} is what is filled, and is not known at every row: group by another "
+                "column."
+            )
+    return named
 
 
 def _ask_whole(result: FillResult, counts: RowCounts) -> tuple[PredictedColumn | None, str]:

@@ -789,11 +789,16 @@ class FillResult(Generic[Frame]):
         """All that a report reads, computed now."""
         return reported.report_column(self)
 
-    def summary(self, *, again: str = "") -> Summary:
+    def summary(
+        self, *, by: ColumnName | list[ColumnName] | None = None, again: str = ""
+    ) -> Summary:
         """Return every number and sentence of the report, as one plain dictionary.
 
         Parameters
         ----------
+        by : str or list of str, optional
+            Columns by whose groups the column as a whole is shown; by default the one with 2 to 12
+            values whose predictions differ most.
         again : str, optional
             What does it again, if not the command or call that is known.
 
@@ -801,18 +806,27 @@ class FillResult(Generic[Frame]):
         -------
         dict
         """
-        column = reported.report_column(self)
+        named = reported.columns_to_group_by(self, by)
+        column = replace(reported.report_column(self), by=named)
         if again:
             column = replace(column, again=again)
         return summarize(column)
 
-    def report(self, path: str | Path | None = None, *, force: bool = False) -> str:
+    def report(
+        self,
+        path: str | Path | None = None,
+        *,
+        by: ColumnName | list[ColumnName] | None = None,
+        force: bool = False,
+    ) -> str:
         """Return the report as one self-contained HTML page, and write it if a file is named.
 
         Parameters
         ----------
         path : str or Path, optional
             Where to write it, in one piece.
+        by : str or list of str, optional
+            Columns by whose groups the column as a whole is shown, as `summary` takes them.
         force : bool, default=False
             Whether an existing file may be replaced.
 
@@ -821,17 +835,25 @@ class FillResult(Generic[Frame]):
         str
             The page.
         """
-        summary = self.summary()
+        summary = self.summary(by=by)
         with stage("report"):
             return reported.write_report(self, render_html(summary), path, force)
 
-    def json(self, path: str | Path | None = None, *, force: bool = False) -> str:
+    def json(
+        self,
+        path: str | Path | None = None,
+        *,
+        by: ColumnName | list[ColumnName] | None = None,
+        force: bool = False,
+    ) -> str:
         """Return the numbers of the report as JSON, and write them if a file is named.
 
         Parameters
         ----------
         path : str or Path, optional
             Where to write them, in one piece.
+        by : str or list of str, optional
+            As that of `report`.
         force : bool, default=False
             Whether an existing file may be replaced.
 
@@ -839,4 +861,4 @@ class FillResult(Generic[Frame]):
         -------
         str
         """
-        return reported.write_report(self, render_json(self.summary()), path, force)
+        return reported.write_report(self, render_json(self.summary(by=by)), path, force)

@@ -17,7 +17,7 @@ from transduce.conformal import ClassShares, Exchangeability
 from transduce.conformal.miscoverage import Law
 from transduce.core.answer import STATUSES, Answer
 from transduce.core.guarantee import Guarantee
-from transduce.core.types import Array, JsonObject
+from transduce.core.types import Array, ColumnName, JsonObject
 
 
 @dataclass(frozen=True)
@@ -85,6 +85,7 @@ class FilledColumn:
     suspects: Suspects | None = None  # known values that are perhaps wrong
     lines: Sequence[int] | None = None  # of the file, on which each row begins
     why_unasked: str = ""  # why the whole column cannot be asked about
+    by: Sequence[ColumnName] = ()  # columns whose groups are shown of it; one is proposed if none
 
     @property
     def target(self) -> Any:

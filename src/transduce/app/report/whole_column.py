@@ -5,6 +5,7 @@ Its mean, or the shares of its classes, by groups.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -38,17 +39,12 @@ NUMBERS = (
 )
 
 
-def summarize_whole(filled: FilledColumn, by: ColumnName | None = None) -> JsonObject | None:
+def summarize_whole(filled: FilledColumn) -> JsonObject | None:
     """Return estimates of the whole column, by groups too.
 
-    None if nothing was filled, or nothing can be asked.
-
-    Parameters
-    ----------
-    filled : FilledColumn
-    by : str, optional
-        The column to group by. By default the one with 2 to 12 values whose predictions differ
-        most.
+    None if nothing was filled, or nothing can be asked. Groups are those of the columns that
+    `filled.by` names; if it names none, of the one with 2 to 12 values whose predictions differ
+    most.
     """
     column = filled.predicted
     if column is None:
@@ -56,7 +52,7 @@ def summarize_whole(filled: FilledColumn, by: ColumnName | None = None) -> JsonO
             return None
         return {"why": escape_text(filled.why_unasked), "tables": [], "next": ""}
     try:
-        tables = _ask_tables(column, by)
+        tables = _ask_tables(column, filled.by)
     except ValueError as error:
         return {"why": escape_text(in_a_sentence(error)), "tables": [], "next": ""}
     answered = [answer for table in tables for answer in table.answered]
@@ -81,7 +77,7 @@ def tables_by_column(filled: FilledColumn) -> list[JsonObject]:
     if column is None or column.shares is not None:
         return []
     try:
-        _ask_tables(column, None)
+        _ask_tables(column)
     except ValueError:  # `summarize_whole` says why, such as labels below a limit
         return []
     tables: list[JsonObject] = []
@@ -94,7 +90,7 @@ def tables_by_column(filled: FilledColumn) -> list[JsonObject]:
             continue
         if 2 <= len(groups.names) <= MOST_GROUPS:
             with suppress(ValueError):  # a group in which nothing can be told
-                asked = _ask_tables(column, name)
+                asked = _ask_tables(column, [name])
                 tables.append(_plain_table(column, asked[1]))
     return tables
 
@@ -128,25 +124,26 @@ class AnsweredTable:
         return line.group
 
 
-def _ask_tables(column: PredictedColumn, by: ColumnName | None) -> list[AnsweredTable]:
-    """Return what is asked of the whole column, and of its groups."""
+def _ask_tables(column: PredictedColumn, by: Sequence[ColumnName] = ()) -> list[AnsweredTable]:
+    """Return what is asked of the whole column, and of the groups of each column that is named."""
     estimate = "mean" if column.is_numeric else "share"
     overall = answer_questions(column, [read_question(estimate)], level=LEVEL)[:MOST_CLASSES]
     tables = [AnsweredTable(None, overall)]
     if column.shares is not None:
         return tables
-    if by is None:
+    if not by:
         sampled = None
         if column.sample is not None:
             sampled = column.sample.rows
-        by = propose_groups(column.frame, column.name, column.predictions, sampled)
-    if by is None:
-        return tables
-    question = Question("mean", by=by)
-    if not column.is_numeric:
-        question = Question("share", of=_telling_class(overall), by=by)
-    by_group = answer_questions(column, [question], level=LEVEL)
-    return [*tables, AnsweredTable(by, by_group)]
+        proposed = propose_groups(column.frame, column.name, column.predictions, sampled)
+        by = [] if proposed is None else [proposed]
+    for name in by:
+        question = Question("mean", by=name)
+        if not column.is_numeric:
+            question = Question("share", of=_telling_class(overall), by=name)
+        by_group = answer_questions(column, [question], level=LEVEL)
+        tables.append(AnsweredTable(name, by_group))
+    return tables
 
 
 def _telling_class(overall: list[Answered]) -> Any:
