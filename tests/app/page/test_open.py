@@ -332,6 +332,17 @@ def test_the_target_is_not_also_a_name_of_rows():
     assert choices.changed({"target": "c"}) == Choices("c", ["d"], [], id="a", column="b")
 
 
+def test_predictions_are_of_one_target_and_no_ignored_column():
+    choices = Choices(target="gold", predictions=["llm"])
+    assert choices.options().predicted == ["llm"]
+    assert choices.changed({"target": "other"}).predictions == []
+    assert choices.changed({"ignore": ["llm"]}).predictions == []
+    assert choices.changed({"id": "llm"}).predictions == []
+    assert replace(choices, besides=["b"]).of_column("b").predictions == []
+    both = Choices(target="gold").changed({"predictions": ["p_yes", "p_no"]})
+    assert both.options().predicted == ["p_yes", "p_no"]
+
+
 def test_a_damaged_file_is_put_aside(folder):
     (folder / "houses.csv.transduce").write_text('{"revision": 3, "choices": {"targ')
     space = Workspace(folder, "houses.csv")

@@ -752,6 +752,7 @@ class OpenServer:
             classes = []
             if predictions not in columns or predictions == name:
                 raise ValueError("Choose the column of predictions among the others.")
+            changes["predictions"] = [predictions]  # once some are checked, a fill corrects them
         self.workspace.change(*_version(body), changes)
         self._open_labelling(classes=classes, mode=None, predictions=predictions)
 

@@ -61,6 +61,7 @@ PAGE_CONTROLS = {
     "text": f"“Read it as text” {_CLICK}",
     "number": f"“Read the number in each cell” {_CLICK}",
     "id": f"“It names the rows” {_CLICK}",
+    "predictions": f"“It holds predictions made elsewhere” {_CLICK}",
     "sheet": "the box “sheet”",
     "header": "“Where the table begins and ends”",
     "rows": "“Where the table begins and ends”",
@@ -112,6 +113,8 @@ class Choices:
     rows: str | None = None
     decimal: str | None = None  # the sign of numbers that may have either
     besides: list[str] = field(default_factory=list)  # other columns that are filled along
+    # What was predicted elsewhere of the target: one column, or the probability of each class.
+    predictions: list[str] = field(default_factory=list)
     way: str | None = None  # how the labels came about
     column: str | None = None  # that says so
     # What a person who picked the rows answered: whether the value, and whether other columns,
@@ -139,6 +142,7 @@ class Choices:
         lists += [text for group in (*self.same, *self.apart) for text in group]
         texts = [self.target, self.added, self.id, self.sheet, self.column, *lists]
         texts += [self.also, self.also_column, self.rows, self.decimal, *self.besides]
+        texts += self.predictions
         if any(word is not None and not isinstance(word, str) for word in texts):
             raise ValueError("Columns and values are named by text.")
         checks.check_whole("labels", self.labels, least=0)
@@ -182,6 +186,7 @@ class Choices:
             "minimum",
             "maximum",
             "label_conditional",
+            "predictions",
             "corrected",
             "right",
             "labels",
@@ -223,24 +228,26 @@ class Choices:
         unknown = set(changes) - {choice.name for choice in fields(self)}
         if unknown:
             raise ValueError(f"There is nothing called {min(unknown)!r} to choose.")
-        for name in ("ignore", "text", "number", "missing", "keep", "same", "apart", "besides"):
+        lists = ("ignore", "text", "number", "missing", "keep", "same", "apart", "besides")
+        for name in (*lists, "predictions"):
             if not isinstance(changes.get(name, []), list):
                 raise ValueError(f"{name} is a list.")
         changes = _with_way(self, changes)
         new = replace(self, **changes)
         of_target: JsonObject = {"labels": 0, "task": "auto", "minimum": None, "maximum": None}
         of_target |= {"corrected": [], "right": [], "reject": None, "label_conditional": False}
+        of_target["predictions"] = []
         if new.target == self.target:
             of_target = {}
         mended = {name: value for name, value in of_target.items() if name not in changes}
         of_columns = ("id", "column", "also_column")
         mended |= {name: None for name in of_columns if getattr(new, name) == new.target}
         used = {new.target, new.id, new.column, new.also_column}
-        for name in ("ignore", "text", "number", "besides"):
-            mended[name] = [choice for choice in getattr(new, name) if choice not in used]
-        mended["besides"] = [
-            choice for choice in mended["besides"] if choice not in mended["ignore"]
-        ]
+        for name in ("ignore", "text", "number", "besides", "predictions"):
+            chosen = mended.get(name, getattr(new, name))
+            mended[name] = [choice for choice in chosen if choice not in used]
+        for name in ("besides", "predictions"):
+            mended[name] = [choice for choice in mended[name] if choice not in mended["ignore"]]
         if new.target in new.number and new.target == self.target:
             mended["number"].append(new.target)
         return replace(new, **mended)

@@ -331,7 +331,7 @@ function drawFirst(page) {
   const { choices } = page.state;
   const heads = found.columns.map((column) => {
     const off = column.ignored, aim = column.name === choices.target;
-    const words = aim || choices.besides.includes(column.name) ? "to be filled" : off ? "ignored" : kind(column);
+    const words = aim || choices.besides.includes(column.name) ? "to be filled" : off ? "ignored" : choices.predictions.includes(column.name) ? "predictions" : kind(column);
     return make("th", { scope: "col", class: `${off ? "off" : ""} ${aim ? "aim" : ""}` },
       make("button", { type: "button", onclick: () => openColumn(page, column.name) },
         make("span", { class: "name", text: column.name }), make("span", { class: "fine", text: words }),
@@ -404,6 +404,7 @@ function drawColumn(page, name) {
     option("Ignore this column", column.ignored, () => toggle("ignore", name)),
     option("Read it as text", has("text"), () => toggle("text", name)),
     ...(column.in_text ? [option(any_words, has("number"), () => toggle("number", name))] : []),
+    ...(choices.target ? [option(`It holds predictions made elsewhere of “${choices.target}”, such as by a language model, or the probability of one class`, has("predictions"), () => toggle("predictions", name))] : []),
     option("It names the rows", choices.id === name, async () => { await (await page.change({ id: choices.id === name ? null : name }) ? again(page, name) : drawColumn(page, name)); }),
   ];
   const keep = (value) => (column.marks.includes(value) || choices.keep.includes(value)
