@@ -19,6 +19,8 @@ from transduce.app.tables.databases import (
     is_database,
     largest_table,
 )
+from transduce.app.tables.layout import LayoutRequest
+from transduce.core.words import OptionError
 
 
 @pytest.fixture
@@ -196,3 +198,11 @@ def test_rows_of_all_tables_are_counted_once_for_a_file(tmp_path, monkeypatch):
     with contextlib.closing(sqlite3.connect(path)) as connection:
         pd.DataFrame({"x": range(5000)}).to_sql("most", connection, index=False)
     assert largest_table(path) == "most"
+
+
+def test_a_database_has_no_rows_beside_its_table(tmp_path):
+    with sqlite3.connect(tmp_path / "a.db") as database:
+        pd.DataFrame({"x": [1, 2]}).to_sql("t", database, index=False)
+    database.close()
+    with pytest.raises(OptionError, match="no rows beside its table"):
+        files.read(f"{tmp_path / 'a.db'}::t", layout=LayoutRequest(header=2))

@@ -8,7 +8,7 @@ from scipy.stats import chi2
 from transduce.app.filling.options import Options
 from transduce.app.filling.sources import scan_rows
 from transduce.app.tables.row_draws import PartScan, draw_roles
-from transduce.app.tables.row_hashes import content_order, draw_keys, row_hashes
+from transduce.app.tables.row_hashes import cell_hashes, content_order, draw_keys, row_hashes
 
 
 @pytest.fixture
@@ -111,3 +111,28 @@ def test_names_and_places_of_columns_do_not_order_rows(levels):
 
 def test_keys_of_no_rows():
     assert len(draw_keys(np.empty(0, dtype=np.uint64))) == 0
+
+
+def test_dates_have_one_hash_however_they_are_kept():
+    """A file without types holds dates as text, others count them in units of their own."""
+    days = pd.Series(pd.to_datetime(["2024-01-31", "1969-12-31", None, "2024-02-29"]))
+    times = days + pd.to_timedelta([0.0, 37230.5, 0.0, 60.0], unit="s")
+    for column in (days, times):
+        expected = cell_hashes(column.astype("datetime64[ns]"))
+        assert len(set(expected.tolist())) == 4
+        assert expected[2] == 0
+        for unit in ("us", "ms"):
+            np.testing.assert_array_equal(
+                cell_hashes(column.astype(f"datetime64[{unit}]")), expected
+            )
+        for sign in (" ", "T"):
+            texts = pd.Series([None if day is pd.NaT else day.isoformat(sign) for day in column])
+            np.testing.assert_array_equal(cell_hashes(texts), expected)
+        zoned = column.dt.tz_localize("Europe/Berlin")
+        np.testing.assert_array_equal(cell_hashes(zoned), expected)
+    plain = pd.Series([None if day is pd.NaT else day.date() for day in days], dtype=object)
+    np.testing.assert_array_equal(cell_hashes(plain), cell_hashes(days))
+    spans = pd.Series(pd.to_timedelta([90, 5, None], unit="s"))
+    np.testing.assert_array_equal(
+        cell_hashes(spans.astype("timedelta64[ms]")), cell_hashes(spans.astype("timedelta64[ns]"))
+    )

@@ -416,3 +416,15 @@ def test_amounts_and_gaps_below_the_names_are_no_units(first):
     layout = find_layout([NAMES, first, *DATA])
     assert layout.header == (0,)
     assert len(layout.rows) == len(DATA) + 1
+
+
+@pytest.mark.parametrize("last", [["Source: lab", None, None], ["end", None, None]])
+def test_a_note_below_rows_that_mostly_lack_a_value_is_left_out(last):
+    rows = [["id", "x", "y"], *[[i, 2 * i, i if i % 4 == 0 else None] for i in range(12)], last]
+    assert len(find_layout(rows).rows) == 12
+
+
+@pytest.mark.parametrize("rows", ["0:4", "0:", ":0"])
+def test_rows_count_from_one(rows):
+    with pytest.raises(OptionError, match="Rows count from 1"):
+        LayoutRequest.read(None, None, rows)

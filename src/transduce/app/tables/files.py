@@ -184,6 +184,8 @@ def read(
             raise OptionError(f"{path} names its table already: leave out {option('sheet')}")
         if sheet is not None:
             address = replace(address, table=sheet)
+        if replace(layout, decimal="") != AUTOMATIC:
+            raise OptionError(f"{path} {_no_rows_beside()}")
         return read_database(address).divided()
     path = Path(path)
     if str(path) == "-":
@@ -231,14 +233,16 @@ def _read_content(
     if sheet is not None and not table_format.has_sheets:
         raise OptionError(f"is not an Excel file: leave out {option('sheet')}")
     if replace(layout, decimal="") != AUTOMATIC and not table_format.has_layout:
-        raise OptionError(
-            f"has no rows beside its table: leave out {option('header')} and {option('rows')}"
-        )
+        raise OptionError(_no_rows_beside())
     if table_format.has_layout:
         frame, original = table_format.read(content, sheet, layout)
     else:
         frame, original = table_format.read(content, sheet)
     return Table(frame, original, name, sheet, layout)
+
+
+def _no_rows_beside() -> str:
+    return f"has no rows beside its table: leave out {option('header')} and {option('rows')}"
 
 
 def _end_of_sentence(error: Exception) -> str:

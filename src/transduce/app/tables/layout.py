@@ -134,6 +134,8 @@ class LayoutRequest:
             )
         first = int(ends[1]) if ends[1] else None
         last = int(ends[2]) if ends[2] else None
+        if first == 0 or last == 0:
+            raise OptionError(f"Rows count from 1, as in the file; got {quoted(rows)}.")
         if first is not None and last is not None and first > last:
             raise OptionError(f"The first of the rows {rows} comes after the last.")
         return cls(header, first, last, decimal or "")
@@ -222,7 +224,8 @@ def find_layout(
     if first > last + 1 or first < 0:
         raise ValueError(f"has {counted(len(rows), 'row')}, none of which is among those named")
     if request.last is None:
-        last = _find_end(rows, first, last, notes)
+        n_names = 0 if header.names is None else len(filled_places(rows[header.names]))
+        last = _find_end(rows, first, last, n_names, notes)
     data = [row for row in range(first, last + 1) if has_value(rows[row])]
     n_data = len(data)
     data = _without_names(rows, header, data, notes)
@@ -790,6 +793,7 @@ def _find_end(
     rows: Rows,
     first: int,
     last: int,
+    n_names: int,
     notes: list[str],
 ) -> int:
     """Return the last row of the data: totals and footnotes below it are left out."""
@@ -797,7 +801,7 @@ def _find_end(
         last -= 1
     width = _usual_width(rows[first : last + 1] or rows)
     end = last
-    if width >= 3:
+    if max(width, n_names) >= 3:  # most rows may lack the value that is to be filled
         end = _before_other_table(rows, first, last, width)
         for place in range(end, max(first + 2, last - MOST_BELOW), -1):
             filled = filled_places(rows[place])

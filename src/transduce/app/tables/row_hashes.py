@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -90,12 +91,14 @@ def _hashes_of_floats(numbers: Array) -> AnyArray:
 def cell_hashes(column: pd.Series) -> AnyArray:
     """Return a 64-bit number for each cell of a column.
 
-    Equal numbers have equal ones, whatever their type.
+    Equal numbers have equal ones, whatever their type; so have equal dates, and texts such as
+    2024-01-31, as which files without types hold them.
     """
     types = pd.api.types
-    if column.dtype.kind in "mM":
-        zoned = isinstance(column.dtype, pd.DatetimeTZDtype)
-        column = pd.Series(pd.to_numeric(column.dt.tz_localize(None) if zoned else column))
+    if column.dtype.kind == "M":
+        return _hashes_of_dates(column)
+    if column.dtype.kind == "m":
+        column = column.dt.total_seconds()
     plain = types.is_numeric_dtype(column) and not types.is_bool_dtype(column)
     if plain and not types.is_complex_dtype(column):
         return _hashes_of_floats(column.to_numpy(dtype=float, na_value=np.nan))
@@ -107,8 +110,44 @@ def cell_hashes(column: pd.Series) -> AnyArray:
         codes, levels = pd.factorize(cells)
     except TypeError:  # lists and the like
         codes, levels = pd.factorize(cells.map(str, na_action="ignore"))
-    words = np.array([*map(str, np.asarray(levels, dtype=object)), ""], dtype=object)
+    words = np.array([*map(_plain_text, np.asarray(levels, dtype=object)), ""], dtype=object)
     hashes = np.asarray(pd.util.hash_array(words, categorize=False), dtype=np.uint64)
+    hashes[-1] = 0  # of missing cells, whose code is -1
+    return hashes[codes]
+
+
+_MIDNIGHT = re.compile(r"[ T]00:00(:00(\.0+)?)?")
+_LONG_DATE = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d(\.\d+)?)?")
+_DATE_LENGTH = len("2024-01-31")
+
+
+def _plain_text(cell: object) -> str:
+    """Return a cell as text; dates as `_hashes_of_dates` writes them."""
+    text = str(cell)
+    if text[_DATE_LENGTH : _DATE_LENGTH + 1] not in (" ", "T") or not _LONG_DATE.fullmatch(text):
+        return text
+    day = text[:_DATE_LENGTH]
+    time = text[_DATE_LENGTH:]
+    if _MIDNIGHT.fullmatch(time):
+        return day
+    if time.count(":") == 1:
+        time += ":00"
+    if "." in time:
+        time = time.rstrip("0").rstrip(".")
+    return f"{day} {time[1:]}"
+
+
+def _hashes_of_dates(column: pd.Series) -> AnyArray:
+    """Return a 64-bit number for each date, that of its text, whatever unit it is counted in."""
+    if isinstance(column.dtype, pd.DatetimeTZDtype):
+        column = column.dt.tz_localize(None)
+    codes, levels = pd.factorize(column)
+    moments = pd.Series(levels).to_numpy()
+    days = np.datetime_as_string(moments, unit="D").astype(object)
+    is_day = moments == moments.astype("datetime64[D]")
+    for place in np.flatnonzero(~is_day):
+        days[place] = _plain_text(np.datetime_as_string(moments[place]))
+    hashes = np.asarray(pd.util.hash_array(np.append(days, ""), categorize=False), dtype=np.uint64)
     hashes[-1] = 0  # of missing cells, whose code is -1
     return hashes[codes]
 
