@@ -93,7 +93,7 @@ class LinearEstimate:
         if self.is_known or not self.number.is_told or not alone.number.is_told:
             return self
         n_units = alone.number.degrees + 1.0
-        share = 1.0 - ((1.0 - confidence) / 2.0) ** (1.0 / n_units)
+        share = share_unseen(n_units, confidence)
         least = float(np.sqrt(share)) * alone.number.standard_error
         error = self.number.standard_error
         if error >= least:
@@ -110,6 +110,11 @@ class LinearEstimate:
             n_rows=self.n_rows + other.n_rows,
             factor=(self.factor + other.factor) / 2.0,
         )
+
+
+def share_unseen(n_labels: float, confidence: float) -> float:
+    """Return the largest share of rows of which no label is one, as far as chance allows."""
+    return float(1.0 - ((1.0 - confidence) / 2.0) ** (1.0 / n_labels))
 
 
 def estimate_linear(column: PartlyKnown, coefficients: Array) -> LinearEstimate:

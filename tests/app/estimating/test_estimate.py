@@ -375,6 +375,16 @@ class TestRefusals:
             sales()[0].estimate(what)
 
 
+def test_classes_that_a_column_tells_apart_have_no_slope():
+    frame, _, _ = make_table()
+    is_large = frame["size"] > 50.0
+    frame["sold"] = is_large.map({True: "yes", False: "no"}).where(frame["sold"].notna())
+    result = fill(frame[["size", "sold"]], "sold", method="ridge")
+    line = result.estimate("slope of size").loc["size"]
+    assert line["kind"] == "none"
+    assert "no slope is finite" in line["note"]
+
+
 class TestPlanning:
     def plan_of(self, result, *questions):
         column = result.predicted_column
@@ -422,6 +432,14 @@ class TestLimits:
         assert "miss more often than it says" in skewed.estimate("mean")["note"].iloc[0]
         assert "miss more often" not in skewed.estimate("median")["note"].iloc[0]
         assert "miss more often" not in plain.estimate("mean")["note"].iloc[0]
+
+    def test_tails_of_errors_that_hardly_count_are_not_told(self):
+        """Where predictions are all but right, intervals are as wide as unseen rows make them."""
+        rng = np.random.default_rng(1)
+        size = rng.normal(size=300)
+        price = np.where(np.arange(300) < 70, 2.0 * size, np.nan)
+        result = fill(pd.DataFrame({"size": size, "price": price}), "price", method="ridge")
+        assert result.estimate("mean")["note"].iloc[0] == ""
 
     def test_rows_likely_to_be_far_out_are_named(self):
         """A tail of very large numbers, and groups of few labels: the largest predictions."""
@@ -485,6 +503,11 @@ class TestLimits:
         assert line["lower"] < pd.Series(days).mean() < line["upper"]
         share = result.estimate("share above 2020-04-10").iloc[0]
         assert 0.0 < share["estimate"] < 1.0
+        draws = result.draws(3)
+        known = frame["price"].notna()
+        assert (draws.dtypes == frame["price"].dtype).all()
+        assert (draws[known].eq(frame["price"][known], axis=0)).all(axis=None)
+        assert draws[~known].nunique(axis=1).gt(1).any()
 
 
 class TestDraws:

@@ -18,16 +18,24 @@ MOST_DRAWS = 1000
 def draw_columns(column: PredictedColumn, n_draws: int, seed: int) -> pd.DataFrame:
     """Return completed columns, shape (n, n_draws).
 
-    Labels stay. A number is its prediction plus an error that was made at a labelled row, weighted
-    as the sample says, a class is drawn from its probabilities. In each draw errors come from a
-    resample of themselves (the approximate Bayesian bootstrap of Rubin and Schenker 1986), so that
-    draws differ also by what the labels leave open.
+    Labels stay. A number, a date or a time is its prediction plus an error that was made at a
+    labelled row, weighted as the sample says, a class is drawn from its probabilities. In each draw
+    errors come from a resample of themselves (the approximate Bayesian bootstrap of Rubin and
+    Schenker 1986), so that draws differ also by what the labels leave open.
     """
     check_whole("n", n_draws, least=1, most=MOST_DRAWS)
     rng = np.random.default_rng(seed)
-    draws = [_draw_column(column, rng) for _ in range(n_draws)]
+    draws = [_as_written(column, _draw_column(column, rng)) for _ in range(n_draws)]
     names = pd.RangeIndex(n_draws, name="draw")
     return pd.DataFrame(dict(zip(names, draws, strict=True)))
+
+
+def _as_written(column: PredictedColumn, drawn: AnyArray) -> AnyArray | pd.Series:
+    """Return a drawn column as the table has it: dates, times and durations as such."""
+    moments = column.target.spelling.moments
+    if moments is None:
+        return drawn
+    return moments.written(drawn)
 
 
 def _draw_column(column: PredictedColumn, rng: np.random.Generator) -> AnyArray:

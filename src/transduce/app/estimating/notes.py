@@ -14,9 +14,9 @@ import pandas as pd
 from transduce.app.estimating.groups import Groups, read_regressors
 from transduce.app.estimating.predicted import PredictedColumn
 from transduce.app.estimating.questions import Question
-from transduce.core.types import AnyArray, Mask
+from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.words import counted
-from transduce.population.linear import adjust_predictions, far_predictions
+from transduce.population.linear import adjust_predictions, far_predictions, share_unseen
 from transduce.population.regressions import hinges_of_regression
 from transduce.population.sample import PartlyKnown
 from transduce.population.skewness import skewness_of, skewness_of_all
@@ -24,6 +24,7 @@ from transduce.population.skewness import skewness_of, skewness_of_all
 MOST_NAMED = 5  # rows
 HARDLY = 1.05  # times the labels: predictions that are worth no more do not help
 
+LEVEL = 0.95  # at which errors are compared with those that an interval allows for
 MOVED_BY_ONE_VALUE = ("mean", "total", "difference")
 # Squared skewness for each label of a mean. On ten real tables, predicted by `fill`, intervals at
 # 95 % held 94 to 98 % of means of groups below the first, and 90 % above it. The second is that of
@@ -33,6 +34,12 @@ ONE_FAR_OUT = 0.6
 FEW_DECIDE = (
     "A few labels are so far out that the interval may miss more often than it says: ask for the "
     "median, or label every row that is likely to be as far out"
+)
+TOO_FEW = "The labels are too few, or too alike, for this question: label more rows."
+TOO_FEW_FOR_SLOPE = (
+    "The labels are too few, or too alike, for this question, or the columns tell two classes "
+    "apart without an error, so that no slope is finite: label more rows, or ask for shares by "
+    "group."
 )
 MOST_LARGEST = 3  # rows that are named as likely to be far out
 
@@ -70,7 +77,18 @@ def find_tail(column: PredictedColumn) -> Tail:
         partly = PartlyKnown(errors, column.predictions, column.sample)
         errors = errors - adjust_predictions(partly, np.ones(len(errors))).predictions
     of_sample = errors[column.sample.rows]
+    if are_negligible(of_sample, column.numbers[column.sample.rows]):
+        return Tail(0.0, 0.0)
     return Tail(skewness_of_all(of_sample), skewness_of(of_sample))
+
+
+def are_negligible(errors: Array, labels: Array) -> bool:
+    """Return whether errors are smaller than those that an interval allows for unseen rows.
+
+    How far out some of them lie then hardly matters: see `LinearEstimate.no_surer_than_a_sample`.
+    """
+    allowed = share_unseen(len(labels), LEVEL)
+    return bool(np.var(errors) < allowed * np.var(labels))
 
 
 def name_far_rows(column: PredictedColumn, rows: Mask, tail: Tail) -> str:
@@ -114,6 +132,8 @@ def add_notes(
     for name, line in frame.iterrows():
         rows = rows_of_line(name, question, groups, len(column.target.missing))
         note = _note(line, column, rows, hinges.get(name), level)
+        if line["kind"] == "none" and note == TOO_FEW and question.what == "regression":
+            note = TOO_FEW_FOR_SLOPE
         if line["kind"] == "approximate" and tail.decides(line["n_labels"]):
             is_helped = line["worth"] > HARDLY * line["n_labels"]
             named = name_far_rows(column, rows, tail) if is_helped else f"{FEW_DECIDE}."
@@ -209,4 +229,4 @@ def _why_nothing(
             "labelled rows, and would decide this answer: check "
             f"{name_rows(column, far)}, or label {them}, then ask again."
         )
-    return "The labels are too few, or too alike, for this question: label more rows."
+    return TOO_FEW
