@@ -178,3 +178,34 @@ const [path, body] = arguments, fetched = window.fetch;
 window.fetch = (url, ...rest) => (String(url).includes(`${path}?`)
   ? Promise.resolve(new Response(body, { headers: { "content-type": "application/json" } })) : fetched(url, ...rest));
 """
+
+
+def test_known_shares_of_the_classes_are_taken_and_given_back(browser, tmp_path):
+    rng = np.random.default_rng(0)
+    sick = rng.random(200) < 0.3
+    frame = pd.DataFrame({"x": rng.normal(size=200) + 2 * sick})
+    frame["state"] = pd.Series(np.where(sick, "sick", "healthy")).where(np.arange(200) < 90)
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    space = Workspace(tmp_path, "t.csv")
+    space.change("t.csv", 0, {"target": "state", "step": "labels"})
+    with Served(space) as served:
+        page = OpenPage(browser, served.address)
+        page.see_ways()
+        page.click_words("By their class")
+        page.wait(lambda: "within every class" in page.text("#outlook"))
+        page.click(".shares summary")
+        page.wait(lambda: page.find("#share-0").is_displayed())
+        assert page.text(".share-row label") == "healthy"
+        page.find("#share-0").send_keys("80")
+        page.find("#share-1").send_keys("10")
+        page.click_words("Use these shares")
+        page.wait(lambda: "sum to 90 %" in page.text("#share-1-refused"))
+        assert space.saved.choices.shares is None
+        page.find("#share-1").clear()
+        page.find("#share-1").send_keys("20")
+        page.click_words("Use these shares")
+        page.wait(lambda: space.saved.choices.shares == {"healthy": 0.8, "sick": 0.2})
+        page.wait(lambda: "shares" in page.text("#outlook"))
+        page.click_words("Estimate them instead")
+        page.wait(lambda: space.saved.choices.shares is None)
+        assert page.errors() == []

@@ -14,7 +14,16 @@ from transduce import fill
 from transduce.app.page.one_table import one_table
 from transduce.app.page.preview import NOTHING, Preview, outlook
 from transduce.app.page.workspace import CARDS, Choices, Workspace, way_of_picked
-from transduce.conformal import ByValue, Chance, Drawn, Estimated, Grouped, Miscoverage, Sampled
+from transduce.conformal import (
+    ByClass,
+    ByValue,
+    Chance,
+    Drawn,
+    Estimated,
+    Grouped,
+    Miscoverage,
+    Sampled,
+)
 from transduce.core.guarantee import Guarantee
 
 
@@ -243,3 +252,15 @@ def test_without_a_law_nothing_is_said():
     assert one_table(None, nothing) is None
     assert one_table(Miscoverage(0, 19, 18), nothing) is None
     assert one_table(Miscoverage(20, 5, 6), nothing) is None
+
+
+def test_shares_of_classes_are_said_to_the_fill(tmp_path):
+    shares = {"healthy": 0.9, "a=b": 0.1}
+    choices = Choices(target="y", way="class", shares=shares)
+    assert choices.options().labels == ByClass(shares=shares)
+    assert choices.changed({"way": "chance"}).shares is None
+    assert choices.changed({"target": "z"}).shares is None
+    assert choices.of_column("y").shares == shares
+    for wrong in ([0.5], {"healthy": 0.9, "sick": 0.3}, {"healthy": "many"}):
+        with pytest.raises(ValueError, match=r"share"):
+            choices.changed({"shares": wrong})

@@ -9,6 +9,7 @@ import json
 import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -75,6 +76,7 @@ FIRST_ROWS = 8
 MOST_VALUES = 8  # of a column that are listed
 MOST_COLUMNS = 300
 MOST_ASKED = 12  # different cells that a question lists
+MOST_SHARES = 12  # classes whose shares can be given
 NOTHING = "Nothing can be guaranteed like this"
 # characters of a cell, and of one that may say that it is empty
 LONGEST = 160
@@ -360,6 +362,7 @@ class Preview:
             "has_layout": has_layout,
             "two_ways": _two_ways(self.original),
             "unfit": self.unfit(choices),
+            "classes": self._classes(choices),
         }
 
     # ----------------------------------------------------------------------- cards that do not suit
@@ -385,6 +388,15 @@ class Preview:
             return self.target(choices).task == "classification"
         except ValueError:  # a question about its cells comes first
             return True
+
+    def _classes(self, choices: Choices) -> list[str]:
+        """Return the classes of the column to be filled, if they are few; none of numbers."""
+        with suppress(ValueError):  # a question about its cells comes first
+            labels = self.target(choices)
+            if labels.task == "classification":
+                names = sorted({str(label) for label in labels.known})
+                return names if len(names) <= MOST_SHARES else []
+        return []
 
     def _suits(self, name: ColumnName, needs: str) -> bool:
         """Return whether a column can say what a card asks for, as far as its first rows show."""

@@ -26,6 +26,7 @@ from transduce.app.tables import files
 from transduce.app.tables.databases import is_database, largest_table
 from transduce.app.tables.layout import LayoutRequest
 from transduce.app.tables.pictures import pictures_below, table_of_pictures
+from transduce.conformal.designs.by_class import spell_shares
 from transduce.conformal.designs.registry import all_cards, design_of_flags
 from transduce.core import checks
 from transduce.core.files import whole_file, write_text
@@ -73,6 +74,7 @@ PAGE_CONTROLS = {
     "maximum": f"“or above” {_SECOND}",
     "reject": f"“Mark the least certain rows as too unsure” {_SECOND}",
     "label_conditional": f"“Within every class by itself” {_SECOND}",
+    "class_shares": f"“Do you know how frequent each class is?” {_SECOND}",
     **{card.flag: f"“{card.title}” {_SECOND}" for card in CARDS.values() if card.flag},
 }
 
@@ -122,6 +124,8 @@ class Choices:
     picked: dict[str, bool] | None = None
     also: str | None = None  # what decided besides, as a flag of the command line
     also_column: str | None = None  # that says so
+    # The share of each class among the rows without a value, where a person knows it.
+    shares: dict[str, float] | None = None
     minimum: float | None = None  # that a value of the target can have
     maximum: float | None = None
     reject: float | None = None  # share of the rows that are marked as too unsure
@@ -154,6 +158,7 @@ class Choices:
             checks.check_choice("way", self.way, tuple(CARDS))
         if self.also is not None:
             checks.check_choice("also", self.also, CARDS[self.way or "chance"].also)
+        _check_shares(self.shares)
         _check_picked(self.picked)
         _check_corrected(self.corrected, self.right)
         self.options()  # refuses what `fill` does not take
@@ -190,6 +195,7 @@ class Choices:
             "corrected",
             "right",
             "labels",
+            "shares",
         )
         if self.labels and self.way is None:
             choices = replace(choices, way="unknown")
@@ -204,6 +210,8 @@ class Choices:
             besides[self.also] = self.also_column
         if not card.flag:
             return besides
+        if self.way == "class" and self.shares is not None:
+            return {"class_shares": spell_shares(self.shares), **besides}
         if not card.column:
             return {card.flag: card.value, **besides}
         if self.column is None:
@@ -236,7 +244,7 @@ class Choices:
         new = replace(self, **changes)
         of_target: JsonObject = {"labels": 0, "task": "auto", "minimum": None, "maximum": None}
         of_target |= {"corrected": [], "right": [], "reject": None, "label_conditional": False}
-        of_target["predictions"] = []
+        of_target |= {"predictions": [], "shares": None}
         if new.target == self.target:
             of_target = {}
         mended = {name: value for name, value in of_target.items() if name not in changes}
@@ -262,6 +270,14 @@ def _check_corrected(corrected: list[JsonObject], right: list[int]) -> None:
             raise ValueError("A correction has a row, what was there, and what is there now.")
     for row in [*right, *(line["row"] for line in corrected)]:
         checks.check_whole("row", row, least=0)
+
+
+def _check_shares(shares: object) -> None:
+    """Raise a ValueError unless these are shares of classes; `options` checks what they sum to."""
+    if shares is None:
+        return
+    if not isinstance(shares, dict) or not all(map(checks.is_number, shares.values())):
+        raise ValueError("Give the share of each class as a number.")
 
 
 def _check_picked(picked: object) -> None:
@@ -298,7 +314,7 @@ def _with_way(choices: Choices, changes: Mapping[str, Any]) -> JsonObject:
     if "target" in changes and changes["target"] != choices.target and choices.picked is not None:
         mended.setdefault("way", None)  # whether its values are classes counted
     if "way" in mended:
-        mended = {"picked": None, "also": None, "also_column": None, **mended}
+        mended = {"picked": None, "also": None, "also_column": None, "shares": None, **mended}
     return mended
 
 

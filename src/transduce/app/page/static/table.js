@@ -369,8 +369,9 @@ export function showCell([of, value, column], row) {
   if (of === "missing") return make("span", { class: "empty", text: "empty" });
   if (of === "image") {
     const image = make("img", { src: ofTable(`/open/picture/${row}/${column}`), alt: "", loading: "lazy", width: 44, height: 44 });
-    image.addEventListener("error", () => image.remove());
-    return make("span", { class: "pictured", title: value }, image, make("span", { class: "fine", text: value.split("/").at(-1) }));
+    const shown = make("span", { class: "pictured", title: value }, image, make("span", { class: "fine", text: value.split("/").at(-1) }));
+    image.addEventListener("error", () => shown.replaceWith(make("span", { text: value }))); // it is no picture that is shown
+    return shown;
   }
   return make("span", { text: typeof value === "number" ? number(value) : text(value) });
 }

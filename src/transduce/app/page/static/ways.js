@@ -53,16 +53,16 @@ function picture(way) {
 // ------------------------------------------------------------------------------------------------ drawing
 
 // What the kinds of the columns rest on: a target may be read in another way.
-const kindsKey = ({ table, choices }) => JSON.stringify([table, choices?.target, choices?.task, choices?.missing]);
+const kindsKey = ({ table, choices }) => JSON.stringify([table, choices?.target, choices?.task, choices?.missing, choices?.same, choices?.labels]);
 
 export async function drawWays(page) {
   const key = kindsKey(page.state);
   if (kinds?.key !== key) {
     $("to-fill").hidden = true; // its place is known when all above it is drawn
     try {
-      const { columns, unfit, in_parts: parts } = await read("/open/preview");
+      const { columns, unfit, in_parts: parts, classes } = await read("/open/preview");
       if (kindsKey(page.state) !== key) return;
-      kinds = { key, columns, unfit, parts };
+      kinds = { key, columns, unfit, parts, classes };
     } catch (error) {
       if (kindsKey(page.state) !== key) return;
       $("labels-lead").textContent = error.message; // in its place, and to stay: nothing else is drawn here
@@ -81,7 +81,7 @@ export async function drawWays(page) {
     const choose = () => page.change(way === PICKED ? { picked: {} } : { way, column: null });
     const button = make("button", { type: "button", role: "radio", "aria-checked": String(chosen), disabled: (Boolean(choices.labels) && !chosen) || Boolean(unfit), tabindex: chosen || (!shownWay(state) && place === 0) ? 0 : -1, onclick: choose },
       picture(way), make("strong", { text: title }), make("span", { class: "fine", text: unfit || words }));
-    const asks = chosen && !choices.labels ? [card.column ? columnOf(page, card) : null, choices.picked ? pickedOf(page) : null, alsoOf(page, card)] : [];
+    const asks = chosen && !choices.labels ? [card.column ? columnOf(page, card) : null, choices.picked ? pickedOf(page) : null, state.way === "class" ? sharesOf(page) : null, alsoOf(page, card)] : [];
     return make("div", { class: "way-box" }, button, ...asks);
   }));
   $("confidence").value = String(choices.confidence);
@@ -139,6 +139,37 @@ function pickedOf(page) {
   }));
   const lead = way ? make("p", { class: "fine", id: "picked-lead", role: "status", text: LEADS[way] }) : null;
   return make("div", { class: "picked" }, ...Object.entries(QUESTIONS).map(ask), lead);
+}
+
+// How frequent each class is among the rows without a value, where somebody knows it.
+function sharesOf(page) {
+  const { shares } = page.state.choices;
+  if (kinds.classes.length < 2) return null;
+  const shown = (name) => (shares === null || shares[name] === undefined ? "" : number(100 * shares[name], 4));
+  const fields = kinds.classes.map((name, place) => make("input", { id: `share-${place}`, inputmode: "decimal", size: 5, maxlength: 9, autocomplete: "off", value: shown(name) }));
+  const lines = kinds.classes.map((name, place) => make("div", { class: "share-row" }, make("label", { for: `share-${place}`, text: name }), fields[place], make("span", { text: "%" })));
+  const form = make("form", {}, ...lines, make("div", { class: "row" }, make("button", { type: "submit", class: "plain", text: "Use these shares" }),
+    shares ? make("button", { type: "button", class: "plain", text: "Estimate them instead", onclick: () => page.change({ shares: null }) }) : null));
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    takeShares(page, fields);
+  });
+  const box = make("details", { class: "shares", open: shares !== null }, make("summary", { text: "Do you know how frequent each class is?" }),
+    make("p", { class: "fine", text: "Among the rows without a value, for example from a registry. Otherwise it is estimated." }), form);
+  return box;
+}
+
+async function takeShares(page, fields) {
+  const values = fields.map((field) => typed(field.value.trim()));
+  fields.forEach((field, place) => refuse(field, values[place] >= 0 && values[place] <= 100 ? "" : "Give a number from 0 to 100."));
+  if (fields.some(refused)) return;
+  const total = values.reduce((sum, value) => sum + value, 0);
+  if (Math.abs(total - 100) > 0.5) {
+    refuse(fields.at(-1), `These shares sum to ${number(total, 2)} %, not to 100 %.`);
+    return;
+  }
+  const shares = Object.fromEntries(kinds.classes.map((name, place) => [name, Number((values[place] / total).toPrecision(12))]));
+  if (!(await page.change({ shares }))) refuse(fields.at(-1), page.refusal);
 }
 
 // A second reason besides the first, where the two go together.
