@@ -100,7 +100,7 @@ class CalibratedTable:
             calibration_ties=self.ties[0][calibration],
             unlabelled_ties=self.ties[1][unlabelled],
             weights=self.weights.calibration[calibration],
-            own=self.weights.unlabelled[unlabelled],
+            unlabelled_weights=self.weights.unlabelled[unlabelled],
             factor=self.weights.factor,
             n_empty=self.count_empty(unlabelled),
         )

@@ -37,7 +37,7 @@ def _p_values_by_part(table: CalibratedTable, comparisons: list[Comparison]) -> 
             calibration_ties=zeros,
             unlabelled_ties=zeros,
             weights=table.weights.calibration[calibration],
-            own=zeros,
+            unlabelled_weights=zeros,
             factor=table.weights.factor,
             n_empty=table.count_empty(unlabelled),
         )
@@ -64,7 +64,9 @@ def _own_p_values(table: CalibratedTable, ranks: WeightedRanks, codes: AnyArray)
 def _own_p_values_by_shares(table: CalibratedTable, ranks: WeightedRanks, codes: AnyArray) -> Array:
     shares = table.weights.shares
     assert shares is not None
-    joining = replace(ranks, own=np.ones(len(codes)))  # a row joins a class that is not its own
+    joining = replace(
+        ranks, unlabelled_weights=np.ones(len(codes))
+    )  # a row joins a class that is not its own
     p_values = np.zeros(len(codes))
     for code in np.unique(codes):
         of_class = codes == code

@@ -327,12 +327,12 @@ def _detectable(
         return None
     critical = np.sort(_largest(permuted, permuted))[-allowed]
     needed = permuted[-1].mean() + permuted[-1].std() * critical
-    # The observed distance is no smaller than the one that `apart` gives, so such a shift is found
-    # at least so often.
-    apart = _areas_apart if n_features > MOST_STEPS else _halfway_apart
+    # The observed distance is no smaller than the one that `distance_at` gives, so such a shift is
+    # found at least so often.
+    distance_at = _areas_apart if n_features > MOST_STEPS else _halfway_apart
 
     def surplus(shift: float) -> float:
-        distance, error = apart(shift, n, m)
+        distance, error = distance_at(shift, n, m)
         return float(distance - norm.ppf(POWER) * error - needed)
 
     if not surplus(10.0) > 0.0 > surplus(0.0):
@@ -477,8 +477,8 @@ def _steps_apart(column: Array, members: Array) -> Array:
     else:
         ordered = members[np.argsort(column, kind="stable")]
         members_below = np.cumsum(ordered, axis=0)[below - 1]
-    apart = n * members_below - n_members * below[:, None]
-    largest = np.maximum(apart.max(axis=0), -apart.min(axis=0))
+    distances = n * members_below - n_members * below[:, None]
+    largest = np.maximum(distances.max(axis=0), -distances.min(axis=0))
     return np.asarray(largest / (n_members * (n - n_members)))
 
 
@@ -495,14 +495,14 @@ def drift_along(
     late = order[~labelled]
     early = order[labelled]
     later = 0.5
-    apart = False
+    lie_apart = False
     if len(late) and len(early):
         test = mannwhitneyu(late, early)
         later = float(test.statistic) / (len(late) * len(early))
-        apart = bool(test.pvalue < APART_ALONG)
+        lie_apart = bool(test.pvalue < APART_ALONG)
     c = len(at)
     if c < FEWEST_ALONG or np.ptp(at) == 0.0:
-        return Drift(later, apart, None, False)
+        return Drift(later, lie_apart, None, False)
     random = np.random.RandomState(0)
     by_order = np.argsort(at, kind="stable")  # whatever order the rows came in
     at = at[by_order]
@@ -517,7 +517,7 @@ def drift_along(
     detectable: float | None = float(np.tanh(needed / np.sqrt(c - 3)))
     if detectable is not None and detectable >= 0.95:
         detectable = None
-    return Drift(later, apart, p_value, p_value <= SIGNIFICANCE, detectable)
+    return Drift(later, lie_apart, p_value, p_value <= SIGNIFICANCE, detectable)
 
 
 def _unit(ranks: Array) -> Array:

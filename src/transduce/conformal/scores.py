@@ -187,7 +187,7 @@ class WeightedRanks:
     calibration_ties: Array  # (c,) which of two equal scores counts as the larger one
     unlabelled_ties: Array  # (m,) which of two equal scores counts as the larger one
     weights: Array  # (c,) of the calibration rows
-    own: Array  # (m,) of the unlabelled rows
+    unlabelled_weights: Array  # (m,)
     factor: float = 1.0  # the true odds may be up to this many times larger or smaller
     n_empty: int = 0  # calibration rows that have no label: each counts as larger than any score
 
@@ -197,7 +197,7 @@ class WeightedRanks:
         below = np.append(0.0, np.cumsum(ordered / self.factor))
         from_above = np.cumsum((ordered * self.factor)[::-1])
         above = np.append(from_above[::-1], 0.0)
-        return below, above + self.n_empty * self.factor, self.own * self.factor
+        return below, above + self.n_empty * self.factor, self.unlabelled_weights * self.factor
 
     def _order(self, among: Mask | slice = EVERYONE) -> AnyArray:
         return np.lexsort([self.calibration_ties[among], self.scores[among]])

@@ -88,9 +88,9 @@ def compare_shares(
     rows = unlabelled
     if len(rows) > MOST_ROWS:
         rows = unlabelled[random.choice(len(unlabelled), MOST_ROWS, replace=False)]
-    here = _pooled(held, groups)
-    there = _pooled(rows, groups)
-    p_value, differences = permutation_test(here, there, random)
+    held_groups = _pooled(held, groups)
+    row_groups = _pooled(rows, groups)
+    p_value, differences = permutation_test(held_groups, row_groups, random)
     if p_value > level:
         return None
     of_group = np.empty(held.shape[1], dtype=int)
@@ -98,12 +98,12 @@ def compare_shares(
         of_group[group] = number
     codes = of_group[held_labels]
     k = int(np.argmax(differences))
-    lower, upper = share_intervals(there, (here, codes), CONFIDENCE, random)[:, k]
+    lower, upper = share_intervals(row_groups, (held_groups, codes), CONFIDENCE, random)[:, k]
     counts = np.bincount(codes, minlength=len(groups))
     share = float(lower + upper) / 2.0
     if counts.min() > 0:
-        means = [here[codes == number].mean(axis=0) for number in range(len(groups))]
-        mixed = mixture(there.mean(axis=0), np.array(means))
+        means = [held_groups[codes == number].mean(axis=0) for number in range(len(groups))]
+        mixed = mixture(row_groups.mean(axis=0), np.array(means))
         share = float(np.clip(mixed[k], lower, upper))
     of_labels = float(np.mean(of_group[labels] == k))
     return SharesCompared(p_value, tuple(groups[k]), of_labels, share, float(lower), float(upper))
@@ -127,28 +127,28 @@ def pool_classes(counts: AnyArray) -> list[list[int]]:
     return [sorted([*group, *rare]) if group is smallest else group for group in groups]
 
 
-def permutation_test(here: Array, there: Array, random: Any) -> tuple[float, Array]:
+def permutation_test(first: Array, second: Array, random: Any) -> tuple[float, Array]:
     """Return a p-value of "both come from one distribution", and the differences.
 
     The differences are those of the mean of each column.
 
     The statistic is the largest difference of means of a column, in units of its standard
-    deviation. Shapes: here (c, k), there (m, k).
+    deviation. Shapes: first (c, k), second (m, k).
     """
-    both = np.vstack([here, there])
-    n = len(here)
-    centred = both - both.mean(axis=0)
+    rows = np.vstack([first, second])
+    n = len(first)
+    centred = rows - rows.mean(axis=0)
     spread = centred.std(axis=0)
     varies = spread > 1e-9
     scaled = centred / np.where(varies, spread, 1.0) * varies
-    mean_here = scaled[:n].mean(axis=0)
-    mean_there = scaled[n:].mean(axis=0)
-    differences = np.abs(mean_here - mean_there)
+    mean_of_first = scaled[:n].mean(axis=0)
+    mean_of_second = scaled[n:].mean(axis=0)
+    differences = np.abs(mean_of_first - mean_of_second)
     # Rows are centred, so that the difference of means is a multiple of the sum over the first n.
     largest = float(np.abs(scaled[:n].sum(axis=0)).max())
-    picks = np.zeros((N_PERMUTATIONS, len(both)), dtype=bool)
+    picks = np.zeros((N_PERMUTATIONS, len(rows)), dtype=bool)
     for pick in picks:
-        pick[random.permutation(len(both))[:n]] = True
+        pick[random.permutation(len(rows))[:n]] = True
     permuted = np.abs(picks.astype(float) @ scaled).max(axis=1)
     n_larger = int(np.sum(permuted >= largest - 1e-9 * max(largest, 1.0)))
     return (1.0 + n_larger) / (1.0 + N_PERMUTATIONS), differences

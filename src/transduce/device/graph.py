@@ -89,9 +89,9 @@ def assemble(
     xp = arrays.namespace(weights)
     n = ids.shape[0]
     kept = weights > 0.0
-    here = xp.broadcast_to(order[:, None], ids.shape)[kept]
-    there = xp.take(order, ids[kept])
-    keys = xp.concat([here * n + there, there * n + here])
+    from_rows = xp.broadcast_to(order[:, None], ids.shape)[kept]
+    to_rows = xp.take(order, ids[kept])
+    keys = xp.concat([from_rows * n + to_rows, to_rows * n + from_rows])
     values = xp.concat([weights[kept], weights[kept]])
     return DeviceGraph(merged(keys, values, n), {}), n_alone
 
@@ -222,16 +222,16 @@ def find_components(graph: DeviceGraph) -> tuple[int, DeviceArray]:
 
     Components are numbered by their first rows.
     """
-    here = graph.matrix.rows
-    there = graph.matrix.indices
+    from_rows = graph.matrix.rows
+    to_rows = graph.matrix.indices
     n = graph.matrix.shape[0]
-    xp = arrays.namespace(here)
-    numbers = xp.arange(n, dtype=xp.int64, **arrays.on_device(here))
+    xp = arrays.namespace(from_rows)
+    numbers = xp.arange(n, dtype=xp.int64, **arrays.on_device(from_rows))
     label = numbers
     while True:
         # Every component so far takes the smallest number among its neighbours; then chains of
         # numbers are shortened.
-        smallest = smallest_by_group(xp.take(label, there), xp.take(label, here), n)
+        smallest = smallest_by_group(xp.take(label, to_rows), xp.take(label, from_rows), n)
         root = xp.minimum(numbers, smallest)
         new = xp.take(root, label)
         for _ in range(3):

@@ -53,11 +53,11 @@ def unit_rows(X: DeviceArray) -> DeviceArray:
 
 
 def search_blocks(
-    queries: DeviceArray, own: DeviceArray, X: DeviceArray, offsets: DeviceArray, k: int
+    queries: DeviceArray, itself: DeviceArray, X: DeviceArray, offsets: DeviceArray, k: int
 ) -> Neighbors:
     """Return the `k` rows x_j of X (n, d) with the largest ``q' x_j - offset_j`` for each query q.
 
-    `own` (q,) is the row that each query is itself, which is no neighbour, or -1.
+    `itself` (q,) is the row that each query is itself, which is no neighbour, or -1.
     """
     xp = arrays.namespace(X)
     n = X.shape[0]
@@ -69,7 +69,7 @@ def search_blocks(
         block = queries[part, :] @ X.T
         if offsets is not None:
             block = block - offsets[None, :]
-        is_itself = columns[None, :] == own[part][:, None]
+        is_itself = columns[None, :] == itself[part][:, None]
         block = xp.where(is_itself, xp.full_like(block, -xp.inf), block)
         best, places = top_k(block, k)
         neighbors = in_order(places, best)

@@ -7,13 +7,19 @@ import pytest
 from transduce import TransductiveBlend, fill
 from transduce.core import arrays
 from transduce.model_selection.estimator_kinds import last_step
-from transduce.model_selection.methods import DEVICE_ROWS
+
+LEAST_ROWS = 150  # of a table that goes to a device here; the program waits for more
+
+
+@pytest.fixture(autouse=True)
+def _small_tables_go_to_a_device(monkeypatch):
+    monkeypatch.setattr("transduce.model_selection.methods.DEVICE_ROWS", LEAST_ROWS)
 
 
 @pytest.fixture(scope="module")
 def frame():
     random = np.random.default_rng(0)
-    n = DEVICE_ROWS + 20
+    n = LEAST_ROWS + 20
     X = random.normal(size=(n, 3))
     y = X[:, 0] + 0.2 * random.normal(size=n)
     return pd.DataFrame(X, columns=["a", "b", "c"]).assign(
@@ -78,7 +84,7 @@ def test_a_blend_puts_some_members_on_the_device(frame, task):
 
 def test_small_tables_stay_on_the_processor(frame):
     pytest.importorskip("torch", reason="torch is not installed")
-    small = frame[: DEVICE_ROWS - 1]
+    small = frame[: LEAST_ROWS - 1]
     blend = TransductiveBlend(random_state=0, device="cpu", weights="equal").fit(
         small[["a"]], small["y"]
     )

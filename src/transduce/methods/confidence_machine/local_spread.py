@@ -116,11 +116,11 @@ def spread_parabolas(rho: Array, beta: Array, among: Array, to_row: Array) -> Ar
     spreads = np.empty((n_labelled + 1, 3))
     for i in range(n_labelled):
         total, c0, c1, c2 = _weighted_sums(among[i], squares, crosses, slopes)
-        own_weight = to_row[i]
-        total += own_weight + PRIOR
+        weight_of_row = to_row[i]
+        total += weight_of_row + PRIOR
         spreads[i, 0] = (c0 + mean0) / total
         spreads[i, 1] = (c1 + mean1) / total
-        spreads[i, 2] = (c2 + own_weight + mean2) / total
+        spreads[i, 2] = (c2 + weight_of_row + mean2) / total
     total, c0, c1, c2 = _weighted_sums(to_row, squares, crosses, slopes)
     total += PRIOR
     spreads[n_labelled, 0] = (c0 + mean0) / total
@@ -136,48 +136,51 @@ def spread_parabolas(rho: Array, beta: Array, among: Array, to_row: Array) -> Ar
 def _quartic(
     rho: float,
     beta: float,
-    own: Array,
-    other: Array,
+    row_spread: Array,
+    label_spread: Array,
     floor: float,
     q: Array,
 ) -> None:
-    """Write ``((1 + TIE) z^2 + floor) ((1 + TIE) own + floor) - t^2 other`` as a quartic in t."""
+    """Write ``(more z^2 + floor) (more row_spread + floor) - t^2 label_spread`` in powers of t.
+
+    With ``more = 1 + TIE``.
+    """
     more = 1.0 + TIE
     z0 = more * rho * rho + floor
     z1 = -2.0 * more * rho * beta
     z2 = more * beta * beta
-    s0 = more * own[0] + floor
-    s1 = more * own[1]
-    s2 = more * own[2]
+    s0 = more * row_spread[0] + floor
+    s1 = more * row_spread[1]
+    s2 = more * row_spread[2]
     q[0] = z0 * s0
     q[1] = z0 * s1 + z1 * s0
-    q[2] = z0 * s2 + z1 * s1 + z2 * s0 - other[0]
-    q[3] = z1 * s2 + z2 * s1 - other[1]
-    q[4] = z2 * s2 - other[2]
+    q[2] = z0 * s2 + z1 * s1 + z2 * s0 - label_spread[0]
+    q[3] = z1 * s2 + z2 * s1 - label_spread[1]
+    q[4] = z2 * s2 - label_spread[2]
 
 
 @njit(cache=True, nogil=True)
 def _reverse_quartic(
     rho: float,
     beta: float,
-    own: Array,
-    other: Array,
+    row_spread: Array,
+    label_spread: Array,
     floor: float,
     q: Array,
 ) -> None:
-    """Write ``((1 + TIE) t^2 + floor) ((1 + TIE) other + floor) - z^2 own`` as a quartic in t."""
+    """Write ``(more t^2 + floor) (more label_spread + floor) - z^2 row_spread`` in powers of t."""
     more = 1.0 + TIE
     z0 = rho * rho
     z1 = -2.0 * rho * beta
     z2 = beta * beta
-    s0 = more * other[0] + floor
-    s1 = more * other[1]
-    s2 = more * other[2]
-    q[0] = floor * s0 - z0 * own[0]
-    q[1] = floor * s1 - z0 * own[1] - z1 * own[0]
-    q[2] = floor * s2 + more * s0 - z0 * own[2] - z1 * own[1] - z2 * own[0]
-    q[3] = more * s1 - z1 * own[2] - z2 * own[1]
-    q[4] = more * s2 - z2 * own[2]
+    s0 = more * label_spread[0] + floor
+    s1 = more * label_spread[1]
+    s2 = more * label_spread[2]
+    q[0] = floor * s0 - z0 * row_spread[0]
+    q[1] = floor * s1 - z0 * row_spread[1] - z1 * row_spread[0]
+    q[2] = floor * s2 + more * s0 - z0 * row_spread[2] - z1 * row_spread[1] - z2 * row_spread[0]
+    q[3] = more * s1 - z1 * row_spread[2] - z2 * row_spread[1]
+    q[4] = more * s2 - z2 * row_spread[2]
 
 
 @njit(cache=True, nogil=True)
@@ -337,15 +340,15 @@ def count_over_spread(
     n_labelled = len(rho)
     floor = slack * slack / TIE
     more = 1.0 + TIE
-    own_spread = _spread(spreads[n_labelled], t)
+    row_spread = _spread(spreads[n_labelled], t)
     n_above = 0
     n_tied = 0
     for i in range(n_labelled):
         z = rho[i] - beta[i] * t
-        other = _spread(spreads[i], t)
-        if z * z * own_spread > (more * t * t + floor) * (more * other + floor):
+        label_spread = _spread(spreads[i], t)
+        if z * z * row_spread > (more * t * t + floor) * (more * label_spread + floor):
             n_above += 1
-        elif (more * z * z + floor) * (more * own_spread + floor) >= t * t * other:
+        elif (more * z * z + floor) * (more * row_spread + floor) >= t * t * label_spread:
             n_tied += 1
     return n_above, n_tied
 

@@ -124,40 +124,40 @@ def _roots_within_one(coefficients: Array, roots: Array, start: int) -> int:
         for k in range(DEGREE - order + 1):
             derivatives[order, k] = (k + 1) * derivatives[order - 1, k + 1]
     points = np.empty(DEGREE + 2)
-    found = np.empty(DEGREE)
-    n_found = 0
+    turns = np.empty(DEGREE)
+    n_roots = 0
     for order in range(DEGREE - 1, -1, -1):
         points[0] = -1.0
-        points[1 : n_found + 1] = found[:n_found]
-        points[n_found + 1] = 1.0
-        n_found = _roots_between(derivatives[order], DEGREE - order, points[: n_found + 2], found)
-    roots[start : start + n_found] = found[:n_found]
-    return start + n_found
+        points[1 : n_roots + 1] = turns[:n_roots]
+        points[n_roots + 1] = 1.0
+        n_roots = _roots_between(derivatives[order], DEGREE - order, points[: n_roots + 2], turns)
+    roots[start : start + n_roots] = turns[:n_roots]
+    return start + n_roots
 
 
 @njit(cache=True, nogil=True)
-def _roots_between(coefficients: Array, degree: int, points: Array, found: Array) -> int:
+def _roots_between(coefficients: Array, degree: int, points: Array, roots: Array) -> int:
     """Write the roots of a polynomial that is monotone between points; return how many."""
-    n_found = 0
+    n_roots = 0
     low_value = polynomial(coefficients, points[0])
     if low_value == 0.0:
-        found[0] = points[0]
-        n_found = 1
+        roots[0] = points[0]
+        n_roots = 1
     for k in range(1, len(points)):
         high_value = polynomial(coefficients, points[k])
         changes_sign = (low_value < 0.0 < high_value) or (high_value < 0.0 < low_value)
-        if n_found < degree:
+        if n_roots < degree:
             if changes_sign:
                 low = points[k - 1]
                 high = points[k]
                 middle = 0.5 * (low + high)
-                found[n_found] = _root(coefficients, low, high, middle, low_value < 0.0)
-                n_found += 1
+                roots[n_roots] = _root(coefficients, low, high, middle, low_value < 0.0)
+                n_roots += 1
             elif high_value == 0.0 and low_value != 0.0:
-                found[n_found] = points[k]
-                n_found += 1
+                roots[n_roots] = points[k]
+                n_roots += 1
         low_value = high_value
-    return n_found
+    return n_roots
 
 
 @njit(cache=True, nogil=True)

@@ -201,12 +201,12 @@ class Marginals(NamedTuple):
 def find_marginals(
     mode: Mode,
     k: Array,
-    own: Array | float,
+    variances: Array | float,
     mean: float,
 ) -> Marginals:
-    """Return the marginals at rows with covariances `k` (l, m), and `own` of each with itself."""
+    """Return the marginals at rows with covariances `k` (l, m), and `variances`."""
     Rk = mode.R @ k
-    variance = own - np.einsum("ij,ij->j", k, Rk)
+    variance = variances - np.einsum("ij,ij->j", k, Rk)
     root = np.sqrt(1.0 + np.maximum(variance, 0.0))
     return Marginals(k, Rk, mean + k.T @ mode.a, root)
 

@@ -100,7 +100,7 @@ def replace_worst(scores: AnyArray, ids: AnyArray, score: float, row: int) -> No
 def keep_best(
     block: AnyArray,
     first: int,
-    own: AnyArray,
+    itself: AnyArray,
     heaps: AnyArray,
     scores: AnyArray,
     ids: AnyArray,
@@ -118,7 +118,7 @@ def keep_best(
             if n_above(row[start:stop], heap_scores[0]) == 0:
                 continue
             for j in range(start, stop):
-                if row[j] > heap_scores[0] and first + j != own[query]:
+                if row[j] > heap_scores[0] and first + j != itself[query]:
                     replace_worst(heap_scores, heap_ids, row[j], first + j)
 
 
@@ -127,7 +127,7 @@ def keep_best_sparse(
     indptr: AnyArray,
     indices: AnyArray,
     data: AnyArray,
-    own: AnyArray,
+    itself: AnyArray,
     scores: AnyArray,
     ids: AnyArray,
 ) -> None:
@@ -136,7 +136,7 @@ def keep_best_sparse(
         heap_scores = scores[query]
         heap_ids = ids[query]
         for entry in range(indptr[query], indptr[query + 1]):
-            if data[entry] > max(heap_scores[0], 0.0) and indices[entry] != own[query]:
+            if data[entry] > max(heap_scores[0], 0.0) and indices[entry] != itself[query]:
                 replace_worst(heap_scores, heap_ids, data[entry], indices[entry])
 
 
@@ -160,7 +160,7 @@ def empty_heaps(n: int, k: int, dtype: npt.DTypeLike) -> tuple[Array, AnyArray]:
 
 def search_dense(
     Q: AnyArray,
-    own: AnyArray,
+    itself: AnyArray,
     X: AnyArray,
     offsets: AnyArray,
     k: int,
@@ -175,7 +175,7 @@ def search_dense(
             candidates = slice(first, first + CANDIDATES)
             block = Q[rows] @ X[candidates].T
             block -= offsets[candidates]
-            keep_best(block, first, own[rows], np.arange(len(block)), scores[rows], ids[rows])
+            keep_best(block, first, itself[rows], np.arange(len(block)), scores[rows], ids[rows])
 
     work.over(range(0, len(Q), QUERIES), search_block)
     return sort_heaps(scores, ids)
@@ -183,7 +183,7 @@ def search_dense(
 
 def search_sparse(
     Q: Any,
-    own: AnyArray,
+    itself: AnyArray,
     X: Rows,
     k: int,
     work: Work = QUIET,
@@ -202,7 +202,7 @@ def search_sparse(
             block.indptr,
             block.indices,
             block.data,
-            own[rows],
+            itself[rows],
             scores[rows],
             ids[rows],
         )
@@ -213,7 +213,7 @@ def search_sparse(
 
 def search_metric(
     Q: Any,
-    own: AnyArray,
+    itself: AnyArray,
     X: Rows,
     k: int,
     metric: Any,
@@ -223,7 +223,7 @@ def search_metric(
 
     Scores are minus distances.
     """
-    n_neighbors = min(k + int((own >= 0).any()), X.shape[0])
+    n_neighbors = min(k + int((itself >= 0).any()), X.shape[0])
     unit = _unit(Q, X, metric)
     finder = NearestNeighbors(n_neighbors=n_neighbors, metric=metric, n_jobs=n_jobs).fit(X / unit)
     # Of few rows scikit-learn divides the known ones among OpenMP's threads, and which of equally
@@ -239,7 +239,7 @@ def search_metric(
             f"The metric {metric!r} gives {n_without} of {len(ids)} rows no finite distance to "
             "their neighbours: drop rows it is not defined for, or use another metric."
         )
-    is_itself = ids == own[:, None]
+    is_itself = ids == itself[:, None]
     scores = np.where(is_itself, -np.inf, -distances * unit)
     return sort_heaps(scores, np.where(is_itself, -1, ids), k)
 
@@ -493,7 +493,7 @@ def _reach(
 
 def nearest_rows(
     Q: Any,
-    own: AnyArray,
+    itself: AnyArray,
     X: Rows,
     k: int,
     metric: Any,
@@ -501,15 +501,15 @@ def nearest_rows(
 ) -> Neighbors:
     """Return the `k` rows of X most similar to each row of Q, by comparing all.
 
-    Shapes: Q, X (q, d), own (q,).
+    Shapes: Q, X (q, d), itself (q,).
     """
     if metric != "cosine":
-        return search_metric(Q, own, X, k, metric, work.n_jobs)
+        return search_metric(Q, itself, X, k, metric, work.n_jobs)
     if sp.issparse(X):
-        return search_sparse(Q, own, X, k, work)
+        return search_sparse(Q, itself, X, k, work)
     if Q is X:
         return search_pairs(X, k, work)
-    return search_dense(Q, own, X, np.zeros(len(X)), k, work)
+    return search_dense(Q, itself, X, np.zeros(len(X)), k, work)
 
 
 def search(
