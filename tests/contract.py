@@ -37,7 +37,7 @@ ONE_OF_EACH = [
     TransductiveRidge(),
     TransductiveRidgeClassifier(),
     TransductiveGPRegressor(n_restarts=1),
-    TransductiveGPClassifier(n_restarts=0, matching=0.3, slack=0.01, max_iter=50, tol=1e-5),
+    TransductiveGPClassifier(n_restarts=0, matching=0.3, slack=0.01, max_iter=20, tol=1e-4),
     BayesianTransducer(softness=0.5, n_balls=2, tolerance=0.3, max_bounces=2000, random_state=0),
     SpectralGraphTransducer(n_neighbors=5, metric="euclidean"),
     TransductiveBlend(CLASSES, cv=2, task="classification", random_state=0),

@@ -7,6 +7,7 @@ there, or what is new is there as a whole; nothing else is left; and the same th
 from __future__ import annotations
 
 import json
+from copy import deepcopy
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -353,7 +354,11 @@ def test_the_result_of_the_page(tmp_path, monkeypatch, kind, stays):
     houses().to_csv(table, index=False)
     folder = tmp_path / "computed"
     folder.mkdir()
+    summary = filled().summary()
     monkeypatch.setattr(run, "fill", lambda *_, **__: filled())
+    monkeypatch.setattr(type(filled()), "summary", lambda *_, **__: deepcopy(summary))
+    monkeypatch.setattr(type(filled()), "reported", None)
+    monkeypatch.setattr(run, "tables_by_column", lambda _: {})
     monkeypatch.setattr(run, "render_html", lambda _: "<html>")
     job = json.dumps({"path": str(table), "choices": vars(Choices(target="preis"))})
     (folder / run.JOB).write_text(job)

@@ -58,7 +58,7 @@ def test_numbers(name, far):
     assert error < 1.05 * error_before + 0.02 * spread
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("far", FAR)
 @pytest.mark.parametrize("name", CLASSES)
 def test_classes(name, far):

@@ -107,7 +107,7 @@ def put(folder, names):
 
 
 @settings(
-    max_examples=15,
+    max_examples=settings.default.max_examples // 2,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

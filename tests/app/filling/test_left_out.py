@@ -376,6 +376,7 @@ FILLERS = {
 }
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("filler", FILLERS)
 @pytest.mark.parametrize("n_exceptions", [0, 8])
 @pytest.mark.parametrize("seed", [0, 1])

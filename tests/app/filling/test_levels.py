@@ -53,7 +53,7 @@ def columns_at(task, level=""):
     return [f"y_set{suffix}"]
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_level_is_what_that_level_alone_gives(kind, task, tmp_path):

@@ -26,6 +26,7 @@ def audits_of(hits, n_searched, n_rows):
     return pairs
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     "table", [(1, 0, 0, 1, 0, 1, 0), (0,) * 7, (1,) * 7, (1, 1, 1, 1, 1, 1, 0)]
 )

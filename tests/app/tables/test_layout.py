@@ -260,6 +260,7 @@ class TestNothingIsLostByMistake:
             layout = find_layout([names, *cells])
             assert (layout.header, len(layout.rows)) == ((0,), 7)
 
+    @pytest.mark.few(2)
     @pytest.mark.parametrize("word", ["mittel", "average", "median", "total"])
     def test_categories_that_sound_like_totals_are_kept(self, word):
         """Grades of 1 to 5 are often the mean, the least or the number of some others."""

@@ -21,6 +21,7 @@ def problem(n=40, d=3, seed=0):
     return X, y
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("name", ON_PROCESSOR)
 @pytest.mark.parametrize("n_parameters", [2, 4])
 @pytest.mark.parametrize(("matching", "slack"), [(0.0, 0.0), (0.3, 0.01), (1.0, 0.0)])
