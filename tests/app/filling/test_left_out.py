@@ -52,6 +52,16 @@ CELLS = {
         labelled
     ),
     "categories": lambda truth, labelled: pd.Categorical(np.where(labelled, "x", None)),
+    "lists": lambda truth, labelled: [
+        [1.0, value] if known else None for value, known in zip(truth, labelled, strict=True)
+    ],
+    "arrays": lambda truth, labelled: [
+        np.array([1.0, value]) if known else None
+        for value, known in zip(truth, labelled, strict=True)
+    ],
+    "sets": lambda truth, labelled: [
+        {value} if known else None for value, known in zip(truth, labelled, strict=True)
+    ],
 }
 
 
@@ -126,6 +136,21 @@ def test_a_column_that_completes_one_that_is_left_out():
     assert names_left_out(both) == ["m", "q"]
     assert names_left_out(both, ignore=["m"]) == []
     assert names_left_out(both.assign(q=np.where(labelled, other + 1.0, 7.0))) == ["m"]
+
+
+@pytest.mark.parametrize("make", [list, np.array, tuple])
+def test_vectors_that_are_completed(make):
+    """Lists cannot be hashed, and arrays have no single answer to being equal."""
+    table, truth = plain_table()
+    labelled = table["y"].notna().to_numpy()
+    known = [
+        make([1.0, value]) if is_known else None
+        for value, is_known in zip(truth, labelled, strict=True)
+    ]
+    filled = [make([0.0, 0.0]) if cell is None else cell for cell in known]
+    other = [make([2.0, value]) for value in truth]
+    both = table.assign(m=known, q=filled, r=other)
+    assert names_left_out(both) == ["m", "q"]
 
 
 def test_labels_by_group_and_within_categories():

@@ -88,6 +88,9 @@ def test_what_shows_no_sign():
     assert sign_of_column(["3,5 kg", "4 kg"]) == "comma"
     assert sign_of_table([["0,5"], ["0.5"], ["2.162"]]) == ""
     assert sign_of_frame(pd.DataFrame({"x": [0.5, 1.5]})) == "point"
+    # Lists, which cannot be hashed, stand between texts.
+    assert sign_of_frame(pd.DataFrame({"x": ["0,5", [1, 2], {3}, "1,5"]})) == "comma"
+    assert number_in_doubt([[[1, 2], "4,729", "5,130"]]) == (0, "4,729")
 
 
 class TestNumbersThatMayBeReadInTwoWays:

@@ -18,6 +18,7 @@ from transduce.app.tables.features import as_floats, as_texts, is_number, withou
 from transduce.app.tables.moments import Moments
 from transduce.app.tables.new_columns import STATUSES, own_columns
 from transduce.app.tables.notes import About, Note
+from transduce.app.tables.row_hashes import cell_hashes
 from transduce.conformal.designs import BoundDesign
 from transduce.core.types import Array, ColumnName, Mask
 from transduce.core.words import counted, option
@@ -133,12 +134,15 @@ def _completed(frame: pd.DataFrame, columns: list[pd.Series]) -> list[LeftOut]:
     left_out = []
     for column in columns:
         known = _known_cells(column)
-        if known is None or column[known].nunique() < FEWEST_EQUAL:
+        if known is None:
             continue
-        cells = column[known].astype(object).tolist()
+        # Cells are compared by their hashes: they may be lists, which have no order and no hash.
+        cells = cell_hashes(column[known])
+        if len(np.unique(cells)) < FEWEST_EQUAL:
+            continue
         for name in frame.columns:
-            same_place = frame[name][known].astype(object).tolist()
-            if same_place == cells and bool(frame[name][~known].notna().any()):
+            is_copy = np.array_equal(cell_hashes(frame[name][known]), cells)
+            if is_copy and bool(frame[name][~known].notna().any()):
                 left_out.append(_imputed(name, column.name))
     return left_out
 

@@ -66,14 +66,20 @@ def number_in_doubt(columns: Iterable[AnyArray]) -> tuple[int, str] | None:
     if sign_of_table(texts_of):
         return None
     for place, texts in enumerate(texts_of):
-        levels = pd.unique(pd.Series(texts, dtype=object))[:LOOKED_AT]
-        present = [text for text in levels[~is_missing(levels)] if isinstance(text, str)]
+        present = _different_texts(texts)
         found = [amounts.amount_in(text.strip()) for text in present if "," in text]
         numbers = [amount["number"].strip() for amount in found if amount is not None]
         in_doubt = [number for number in numbers if _may_have_either_sign(number)]
         if in_doubt and _sign_of_texts(present) == "":
             return place, in_doubt[0]
     return None
+
+
+def _different_texts(cells: AnyArray) -> list[str]:
+    """Return the first different texts among cells (n,), some of which may be lists or the like."""
+    texts = pd.Series([cell for cell in cells if isinstance(cell, str)], dtype=object)
+    levels = pd.unique(texts)[:LOOKED_AT]
+    return list(levels[~is_missing(levels)])
 
 
 def _may_have_either_sign(number: str) -> bool:
@@ -89,8 +95,7 @@ def _holds_text(column: pd.Series) -> bool:
 
 def sign_of_column(texts: AnyArray) -> str:
     """Return the decimal sign without which some numbers in texts (n,) could not be read, or ""."""
-    levels = pd.unique(pd.Series(texts, dtype=object))[:LOOKED_AT]
-    present = [text for text in levels[~is_missing(levels)] if isinstance(text, str)]
+    present = _different_texts(texts)
     if not any("," in text or "." in text for text in present):
         return ""
     for cells in (present[:GLANCED_AT], present):
