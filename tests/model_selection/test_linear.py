@@ -12,6 +12,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from tests import brute
 from transduce import TransductiveBlend
 from transduce.ensemble.weights import shrunk_weights
+from transduce.model_selection import linear
 from transduce.model_selection.linear import (
     FeatureScaler,
     LinearRegressor,
@@ -321,6 +322,24 @@ def test_a_line_that_is_not_nearly_exact_stops_there():
     model = LinearRegressor(farthest=3.0).fit(X, np.sin(X[:, 0]) + 0.1 * random.normal(size=40))
     far = model.predict(np.array([[30.0], [3000.0]]))
     assert far[0] == far[1] == pytest.approx(model.predict(np.array([[5.0]]))[0])
+
+
+def test_the_better_a_line_is_the_farther_it_goes_on():
+    """Skewed features: few labels say how far the line goes, and rows beyond them follow it."""
+    random = np.random.default_rng(0)
+    before, after = [], []
+    for _ in range(20):
+        X = np.exp(random.normal(size=(200, 3)))
+        truth = X @ [1.0, -0.5, 0.5] + 0.2 * random.normal(size=200)
+        for errors, goes_on in ((before, 0.0), (after, linear.GOES_ON)):
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(linear, "GOES_ON", goes_on)
+                model = LinearRegressor(farthest=3.0).fit(X[:20], truth[:20])
+            errors.append(np.sqrt(np.mean((model.predict(X[20:]) - truth[20:]) ** 2)) / truth.std())
+    assert np.mean(after) < 0.75 * np.mean(before)
+    # Labels that are noise earn nothing.
+    noise = LinearRegressor(farthest=3.0).fit(X[:20], random.normal(size=20))
+    assert noise._line.farthest == pytest.approx(widen_cut(3.0, 20))
 
 
 def test_far_rows_are_cut_off_all_the_same():

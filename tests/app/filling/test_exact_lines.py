@@ -58,3 +58,42 @@ def test_a_total_rounded_to_cents_is_found_by_few_labels(name, n_rows, n_labels)
     frame["sum"] = np.where(random.permutation(n_rows) < n_labels, truth, np.nan)
     values = fill(frame, "sum").frame["sum_filled"].to_numpy(float)
     assert np.abs(values - truth).max() < 0.001 * truth.std()
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("kind", ["total", "by category"])
+def test_a_large_amount_among_the_labels_is_no_slip_where_a_relation_gives_it(kind, seed):
+    """It was drawn in, as one slip of the pen would be, and the relation was gone."""
+    random = np.random.default_rng(seed)
+    amounts = random.lognormal(3.0, 0.5, size=(150, 2))
+    amounts[:2] *= 20.0
+    frame = pd.DataFrame({"a": amounts[:, 0], "b": amounts[:, 1], "c": random.normal(size=150)})
+    frame["kind"] = random.choice(["A", "B"], 150)
+    truth = amounts.sum(axis=1)
+    if kind == "by category":
+        truth = truth + np.where(frame["kind"] == "A", 5.0, 20.0)
+    known = np.zeros(150, dtype=bool)
+    known[random.permutation(np.arange(2, 150))[:24]] = True
+    known[0] = True
+    frame["y"] = np.where(known, truth, np.nan)
+    values = fill(frame, "y").frame["y_filled"].to_numpy(float)
+    np.testing.assert_allclose(values, truth, rtol=1e-9)
+    slip = frame.assign(y=frame["y"].where(frame.index != 0, 1e6))
+    values = fill(slip, "y").frame["y_filled"].to_numpy(float)
+    assert np.median(np.abs(values - truth)[2:]) < truth[2:].std()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_relation_may_be_negative_where_no_label_is(seed):
+    """Values beyond positive labels are positive, but those that a balance gives."""
+    random = np.random.default_rng(seed)
+    paid = random.lognormal(3.0, 0.5, size=120)
+    owed = random.lognormal(2.0, 0.8, size=120)
+    truth = paid - owed
+    known = np.zeros(120, dtype=bool)
+    known[random.permutation(np.flatnonzero(truth > 0.0))[:30]] = True
+    assert (truth[~known] < 0.0).any()
+    frame = pd.DataFrame({"paid": paid, "owed": owed, "other": random.normal(size=120)})
+    frame["balance"] = np.where(known, truth, np.nan)
+    values = fill(frame, "balance").frame["balance_filled"].to_numpy(float)
+    np.testing.assert_allclose(values, truth, atol=1e-6)

@@ -195,6 +195,24 @@ def test_what_columns_are_called_changes_nothing(kind):
     np.testing.assert_array_equal(renamed.members["weight"], plain.members["weight"])
 
 
+@pytest.mark.few(1)
+@pytest.mark.parametrize("kind", ["numbers", "classes"])
+@pytest.mark.parametrize("seed", range(2))
+def test_where_a_column_stands_changes_nothing(kind, seed):
+    """Trees and the machine's kernels draw features by their places, and sums are rounded by them."""
+    table = mixed_table(kind)
+    rng = np.random.default_rng(seed)
+    columns = rng.permutation(table.columns.to_numpy(object))
+    rows = rng.permutation(N_ROWS)
+    plain = fill(table, "y")
+    moved = fill(table[columns].iloc[rows].reset_index(drop=True), "y")
+    expected = plain.new.iloc[rows].reset_index(drop=True)
+    pd.testing.assert_frame_equal(moved.new, expected, rtol=1e-9, atol=1e-9)
+    assert str(moved.guarantee) == str(plain.guarantee)
+    np.testing.assert_allclose(moved.members["weight"], plain.members["weight"])
+    assert moved.columns["name"].tolist() == columns.tolist()
+
+
 def test_the_forecast_holds_out_the_same_labels():
     """By class, the bounds depend on which labels are held out."""
     table = copies_table("classes")

@@ -37,8 +37,11 @@ from transduce.core.computing import announce_forecast, few_threads, stage
 from transduce.core.guarantee import Guarantee, ShiftWarning, TooFewLabelsWarning
 from transduce.core.row_order import rows_in_order
 from transduce.core.types import AnyArray, Array, ColumnName, Rows
+from transduce.ensemble import TransductiveBlend
 from transduce.ensemble.blend_fit import MemberFailedWarning
+from transduce.model_selection.estimator_kinds import last_step
 from transduce.model_selection.fit_and_predict import (
+    FittedEstimator,
     RawPrediction,
     answer_of,
     fit_and_predict,
@@ -315,7 +318,11 @@ def _read_machine(
     values = answer_of(prediction, problem, Guarantee("none"))
     if offset is not None:
         values = values.shifted(offset[values.rows])
-    elif target.task == "regression" and plan.model.scale == "auto":
+    elif (
+        target.task == "regression"
+        and plan.model.scale == "auto"
+        and not _follows_relation(prediction.fitted)
+    ):
         # No interval reaches below 0 then, and it would have to be extended to such a value.
         from transduce.methods.confidence_machine.label_scales import raise_to_labels
 
@@ -340,17 +347,45 @@ def _read_machine(
     return _Fitted(model, answer, prediction.fitted.estimator, all_rows, None, shares)
 
 
+def _follows_relation(fitted: FittedEstimator | None) -> bool:
+    """Return whether predictions are those of a linear relation that gives all labels."""
+    if fitted is None or not isinstance(fitted.estimator, TransductiveBlend):
+        return False
+    blend = fitted.estimator
+    lines = [
+        name
+        for name, member in blend.estimators_.items()
+        if getattr(last_step(member), "relation_", None) is not None
+    ]
+    return any(blend.weights_[name] == 1.0 for name in lines)
+
+
+def _labels_of_values(features: Features, target: Target) -> Array:
+    """Return the numbers that values are predicted from: far ones are drawn in, as in the machine.
+
+    An interval is extended to its value, so one slip of the pen among the labels must not move the
+    values either. A far number that a linear relation gives with all the others is no slip.
+    """
+    from transduce.methods.confidence_machine.far_labels import draw_in_known
+    from transduce.model_selection.linear import find_relation
+
+    labels = target.labels
+    drawn = draw_in_known(labels)
+    known = np.isfinite(labels)
+    if np.array_equal(drawn[known], labels[known]):
+        return labels
+    if find_relation(features.matrix[known], labels[known]) is not None:
+        return labels
+    return drawn
+
+
 def _predict_values(
     method: Any, features: Features, target: Target
 ) -> tuple[Problem, RawPrediction]:
     """Return what a method that is fitted to all labels predicts at the unlabelled rows."""
     labels_of_values = target.labels
     if target.task == "regression":
-        # As in the machine: an interval is extended to its value, so one slip of the pen among the
-        # labels must not move the values either.
-        from transduce.methods.confidence_machine.far_labels import draw_in_known
-
-        labels_of_values = draw_in_known(target.labels)
+        labels_of_values = _labels_of_values(features, target)
     with stage("values"), rows_in_order():
         problem = read_problem(features.matrix, labels_of_values, task=target.task)
         labels = np.arange(len(problem.labels))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import hashlib
 import re
 import warnings
 from collections import Counter
@@ -169,8 +170,12 @@ def vectorize(  # noqa: PLR0913
 
 def _make_features(columns: list[_Column], order: AnyArray) -> Features:
     """Return the features of all columns, whose rows are in an order, on one scale."""
+    # What a column is called, and where it stands, moves no prediction: methods that draw features
+    # at random, or add them up, are given them in an order of their numbers.
     scaled = [
-        (scale, column.parts[scale.feature]) for column in columns for scale in _scales(column)
+        (scale, column.parts[scale.feature])
+        for column in sorted(columns, key=_digest)
+        for scale in _scales(column)
     ]
     is_large = len(order) * len(scaled) >= LARGE
     kind = np.float32 if is_large else float
@@ -188,6 +193,14 @@ def _make_features(columns: list[_Column], order: AnyArray) -> Features:
         encoder=Encoder(readings, scales),
         dropped={column.name: column.kind for column in columns if column.dropped},
     )
+
+
+def _digest(column: _Column) -> bytes:
+    """Return bytes that depend on the features of a column alone, in the order of their rows."""
+    digest = hashlib.blake2b()
+    for values in column.parts.values():
+        digest.update(np.asarray(values).tobytes())
+    return digest.digest()
 
 
 def _account_for(columns: list[_Column], n_features: Mapping[ColumnName, int]) -> pd.DataFrame:
@@ -1105,8 +1118,9 @@ class Encoder:
 
     @property
     def columns(self) -> list[ColumnName]:
-        """The columns that are looked at."""
-        return list(dict.fromkeys(scale.column for scale in self.scales))
+        """The columns that are looked at, as they stand in the table."""
+        have_features = {scale.column for scale in self.scales}
+        return [name for name in self.readings if name in have_features]
 
     def below(self, folder: str | Path) -> Encoder:
         """Return the same encoder for a table in another folder, below which its pictures are."""
