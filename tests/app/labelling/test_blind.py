@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import sqlite3
+from contextlib import closing
 
 import numpy as np
 import pandas as pd
@@ -115,6 +117,31 @@ def test_it_goes_on_where_it_stopped_and_the_export_is_audited(judged, tmp_path)
     assert result.share_wrong_at_most < 0.5
     with pytest.raises(ValueError, match=r"checks the predictions of 'llm', not of 'text'"):
         Session(path, "gold", predictions="text")
+
+
+def test_a_table_of_a_database_is_checked_and_written_beside_it(judged):
+    path, truth = judged
+    file = path.with_name("judged.db")
+    with closing(sqlite3.connect(file)) as connection:
+        pd.read_csv(path).to_sql("june", connection, index=False)
+        pd.read_csv(path).to_sql("july", connection, index=False)
+    address = f"{file}::june"
+    with begin(address) as session:
+        check(session, truth, 30)
+        exported = session.export()
+        assert session.table.name == "judged.db::june"
+        assert "judged-db-june-gold-labels" in session.journal.name
+    assert str(exported.labelled) == f"{file}::june_labelled"
+    assert exported.certificate.name == "judged-june-certificate.txt"
+    result = audit(str(exported.labelled), "gold", "llm", suspects=0)
+    assert result.columns.checked.sum() == 30
+    with begin(address) as session:  # although the file has another table now
+        assert len(session.state.labels) == 30
+        exported.certificate.unlink()
+        (file.parent / "judged-june-filled.html").unlink()
+        with pytest.raises(FileExistsError, match="has a table 'june_labelled' already"):
+            session.export()
+        assert not exported.certificate.exists()
 
 
 def test_numbers_need_a_tolerance_and_odd_columns_are_refused(tmp_path):

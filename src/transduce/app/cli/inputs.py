@@ -19,7 +19,6 @@ from transduce.app.tables.layout import LayoutRequest
 from transduce.app.tables.parts import is_many
 from transduce.conformal.designs.registry import design_of_flags
 from transduce.core.computing import stage
-from transduce.core.files import check_free
 from transduce.core.types import OptionValues
 from transduce.core.words import OptionError, quoted
 
@@ -134,4 +133,4 @@ def check_paths(table: str, *paths: str | Path | None, force: bool, folder: bool
         others.insert(0, out)
     for path in others:
         if path is not None:
-            check_free(path, force=force)
+            tables.check_name_free(path, force=force)

@@ -33,7 +33,7 @@ from transduce.app.tables.formats import Original, Table
 from transduce.conformal import Drawn, Estimated
 from transduce.conformal.designs import Design
 from transduce.core.assumptions import NO_SECOND_LOOK
-from transduce.core.files import check_free, together, write_text
+from transduce.core.files import together, write_text
 from transduce.core.guarantee import Guarantee
 from transduce.core.types import About, AnyArray, Mask
 from transduce.core.words import counted
@@ -55,7 +55,7 @@ def write_files(session: Session, path: Path, *, force: bool) -> Exported:
     report = files.named_after(path, f"{of_whom}filled", ".html")
     certificate = files.named_after(path, f"{of_whom}certificate", ".txt")
     for file in (labelled, filled, report, certificate):
-        check_free(file, force=force)
+        files.check_name_free(file, force=force)
     if session.model is None and session.preparation.error is None:
         raise ValueError(f"There are no answers yet. {session.no_answers}")
     table = session.table

@@ -1052,4 +1052,5 @@ class Session:
             raise ValueError("The table is a frame: say into which folder to export.")
         from transduce.app.labelling.export import write_files
 
-        return write_files(self, target / (self.table.path or Path("table.csv")).name, force=force)
+        name = "table.csv" if self.table.path is None else self.table.name
+        return write_files(self, target / name, force=force)

@@ -18,6 +18,7 @@ from transduce.app.tables import files
 from transduce.app.tables.amounts import scaled, with_minus_before, with_plain_signs
 from transduce.app.tables.column_names import check_columns
 from transduce.app.tables.columns import ColumnReading
+from transduce.app.tables.databases import SEPARATOR, database_address
 from transduce.app.tables.decimal_signs import sign_of_frame
 from transduce.app.tables.formats import Table
 from transduce.app.tables.layout import AUTOMATIC, LayoutRequest
@@ -81,10 +82,15 @@ class LabelTable:
 
     @property
     def name(self) -> str:
-        """What to call it."""
-        if self.path is not None:
+        """What to call it; a table of a database as commands do, FILE::TABLE."""
+        if self.path is None:
+            return "table"
+        address = None
+        if self.source is not None:
+            address = database_address(self.source.name)
+        if address is None or not address.table:
             return self.path.name
-        return "table"
+        return f"{self.path.name}{SEPARATOR}{address.table}"
 
     @property
     def folder(self) -> Path:
@@ -244,13 +250,18 @@ def read_label_table(
         frame = without(table.reset_index(drop=True), ())
         frame.columns = pd.Index([str(name) for name in frame.columns], dtype=object)
         frame, _fields = divide_objects(frame)
-        digest = hashlib.sha256(frame.to_csv(index=False).encode()).hexdigest()
+        digest = _digest_of_cells(frame)
     else:
-        path = Path(table)
-        source = files.read(path, sheet=sheet, layout=layout)
-        with path.open("rb") as file:
-            frame = source.frame
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        source = files.read(table, sheet=sheet, layout=layout)
+        frame = source.frame
+        address = database_address(table)
+        if address is None:
+            path = Path(table)
+            with path.open("rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+        else:
+            path = address.path  # which other tables are written into, too
+            digest = _digest_of_cells(frame)
     if len(frame) == 0:
         raise ValueError("The table has no rows.")
     named = fields_below(frame.columns, show)
@@ -261,6 +272,11 @@ def read_label_table(
         str(name) for name in frame.columns if name != target
     ][:MOST_SHOWN]
     return LabelTable(frame, target, shown, digest, path, source)
+
+
+def _digest_of_cells(frame: pd.DataFrame) -> str:
+    """Return what tells whether the cells of a table have changed."""
+    return hashlib.sha256(frame.to_csv(index=False).encode()).hexdigest()
 
 
 def given_labels(table: LabelTable, task: str) -> tuple[dict[int, Label], str]:

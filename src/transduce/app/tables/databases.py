@@ -122,6 +122,22 @@ def _largest_table(address: DatabaseAddress, changed_at: int, size: int) -> str 
         return max(names, key=database.count_rows)
 
 
+def check_table_free(address: DatabaseAddress, *, force: bool) -> None:
+    """Raise a FileExistsError if a database has such a table already, which is not to be replaced.
+
+    Of a table without a name nothing is known.
+    """
+    if force or not address.table or not address.path.is_file():
+        return
+    with _opened(address, write=False) as database:
+        is_taken = address.table in database.table_names()
+    if is_taken:
+        raise FileExistsError(
+            f"{address.path} has a table {address.table!r} already: name another one, or "
+            f"replace it with {option('force', True)}."
+        )
+
+
 def write_database(
     address: DatabaseAddress, table: Table, new: pd.DataFrame, *, force: bool
 ) -> None:
@@ -136,17 +152,13 @@ def write_database(
         raise FileExistsError(
             f"{address} is the table itself, which is never changed: name another one."
         )
+    check_table_free(address, force=force)
     is_new = not address.path.exists()
     if is_new and address.kind == "sqlite":
         file, _ = open_to_append(address.path, table.files)  # as private as the table
         file.close()
     try:
         with _opened(address, write=True) as database:
-            if address.table in database.table_names() and not force:
-                raise FileExistsError(
-                    f"{address.path} has a table {address.table!r} already: name another one, or "
-                    f"replace it with {option('force', True)}."
-                )
             database.replace(address.table, table.joined_with(new))
     except BaseException:
         if is_new:

@@ -16,7 +16,12 @@ import pandas as pd
 
 from transduce.app.tables.arrow_tables import FEATHER, PARQUET
 from transduce.app.tables.column_names import check_once
-from transduce.app.tables.databases import database_address, read_database, write_database
+from transduce.app.tables.databases import (
+    check_table_free,
+    database_address,
+    read_database,
+    write_database,
+)
 from transduce.app.tables.delimited import CSV, DELIMITERS, TSV
 from transduce.app.tables.formats import Format, Table, split_ending, unpacked_size
 from transduce.app.tables.json_tables import JSON, JSON_LINES
@@ -35,7 +40,7 @@ from transduce.app.tables.read_only import (
 )
 from transduce.app.tables.workbook import EXCEL
 from transduce.core.computing import collection_paused
-from transduce.core.files import whole_file
+from transduce.core.files import check_free, whole_file
 from transduce.core.words import OptionError, option
 
 # A format joins here, by one entry.
@@ -88,6 +93,8 @@ def named_after(path: str | Path, word: str, ending: str | None = None) -> Path:
     if address is not None and ending is None:
         return Path(str(address.beside(word)))
     path = Path(path)
+    if address is not None and address.table:
+        path = address.path.with_name(f"{address.path.stem}-{address.table}{address.path.suffix}")
     kind, packing = kind_of(path)
     table_ending = path.suffix
     if packing:
@@ -97,6 +104,14 @@ def named_after(path: str | Path, word: str, ending: str | None = None) -> Path:
         instead = _format_called(kind).written_as if kind else ""
         ending = instead or ending
     return path.with_name(f"{path.name.removesuffix(table_ending)}-{word}{ending}")
+
+
+def check_name_free(path: str | Path, *, force: bool) -> None:
+    """Raise an error if there is such a file already, or such a table in a database."""
+    check_free(path, force=force)
+    address = database_address(path)
+    if address is not None:
+        check_table_free(address, force=force)
 
 
 def out_kind(path: str | Path, default: str) -> tuple[str, str]:
