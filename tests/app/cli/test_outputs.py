@@ -29,7 +29,7 @@ def table(tmp_path, monkeypatch):
     size = random.normal(size=300)
     price = np.where(random.uniform(size=300) < 0.5, 2.0 * size, np.nan)
     pd.DataFrame({"size": size, "price": price}).round(3).to_csv("t.csv", index=False)
-    monkeypatch.setattr(FillResult, "summary", lambda result: {"counts": {}})
+    monkeypatch.setattr(FillResult, "summary", lambda result, **how: {"counts": {}})
     monkeypatch.setattr("transduce.app.filling.result.render_html", str)
     return Path("t.csv")
 

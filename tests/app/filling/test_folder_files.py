@@ -381,7 +381,7 @@ def check_done(out, whole):
 @pytest.fixture
 def whole(inputs, quick_fill, tmp_path, monkeypatch):
     """What a run without a failure leaves; reports are short, since these tests are not about them."""
-    monkeypatch.setattr(FillResult, "summary", lambda result: {"counts": result.seen.totals})
+    monkeypatch.setattr(FillResult, "summary", lambda result, **how: {"counts": result.seen.totals})
     monkeypatch.setattr("transduce.app.filling.result.render_html", str)
     (tmp_path / "whole").mkdir()
     assert run_command(inputs, tmp_path / "whole").exit_code == 0
