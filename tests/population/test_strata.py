@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import itertools
 import math
+import tracemalloc
 from functools import cache
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.stats import beta, hypergeom
 
 from tests import brute
@@ -15,12 +18,14 @@ from transduce.population import strata as strata_module
 from transduce.population.lattice import largest_over_splits
 from transduce.population.pooled import Apart, Pool, PooledSearch, convex_majorant, pooled_bound
 from transduce.population.strata import (
+    MOST_STRATA_SPLIT,
     SplitSearch,
+    lattice_weights,
     most_marked,
     narrowest_most_marked,
     total_interval,
 )
-from transduce.population.stratum import Stratum
+from transduce.population.stratum import Stratum, excess_of_limit, largest_sums
 
 
 def probability(search, split):
@@ -285,3 +290,40 @@ class TestLimits:
     def test_impossible_counts_are_refused(self):
         with pytest.raises(ValueError, match="cannot be drawn"):
             Stratum(3, 4, 1)
+
+
+@given(st.integers(0, 10**6), st.sampled_from([12, 300, 100_000]), st.integers(1, 4))
+def test_the_largest_sums_are_those_of_all_pairs(seed, most_rows, n_others):
+    rng = np.random.default_rng(seed)
+    strata = []
+    for n_rows in rng.integers(2, most_rows, n_others + 1).tolist():
+        n_drawn = int(rng.integers(1, min(n_rows, 60) + 1))
+        strata.append(Stratum(n_rows, n_drawn, int(rng.integers(n_drawn + 1))))
+    first, *others = strata
+    weights = lattice_weights(tuple(others))
+    n_sums = int(weights @ [other.n_drawn for other in others])
+    n_rows = sum(other.n_rows for other in others)
+    shares = np.arange(first.n_drawn + 1) / first.n_drawn
+    shares_others = np.arange(n_sums + 1) / n_sums
+    n_drawn = sum(other.n_drawn for other in others)
+    excess = excess_of_limit(shares, first.n_rows, first.n_drawn, 0.05)
+    excess_others = excess_of_limit(shares_others, n_rows, n_drawn, 0.05)
+    limit = first.n_rows * shares[:, None] + n_rows * shares_others
+    limit = limit + np.hypot(excess[:, None], excess_others)
+    observed = limit[first.n_marked, int(weights @ [other.n_marked for other in others])]
+    expected = np.sum(limit <= observed * (1.0 + 1e-12), axis=1) - 1
+    found = largest_sums(first, tuple(others), weights, 0.05)
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("n_strata", [2, MOST_STRATA_SPLIT + 2])
+def test_many_draws_take_no_table_of_all_pairs_of_counts(n_strata):
+    """Of 10,000 draws from each stratum that would be gigabytes."""
+    strata = [Stratum(30_000, 10_000, 7_000), *[Stratum(30_000, 10_000, 300)] * (n_strata - 1)]
+    tracemalloc.start()
+    fewest, most = total_interval(tuple(strata), 0.95, apart=0)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    estimate = sum(3 * stratum.n_marked for stratum in strata)
+    assert 0.95 * estimate < fewest < estimate < most < 1.05 * estimate
+    assert peak < 2**30

@@ -1,4 +1,4 @@
-"""Sums of numbers drawn from several strata, over all splits of a total: a compiled loop."""
+"""Sums of numbers drawn from several strata, and convex functions above others: compiled loops."""
 
 from __future__ import annotations
 
@@ -53,3 +53,20 @@ def _largest_over_splits(reach: Array, probabilities: Array, weight: int) -> Arr
             for y in range(n_sums):
                 line[y] = max(line[y], sums[y] + left_out)
     return largest
+
+
+def rise_convexly(chances: Array) -> Array:
+    """Return functions (k, y) that are convex, and nowhere below falling ones."""
+    return np.asarray(_rise_convexly(chances))
+
+
+@njit(cache=True, nogil=True)
+def _rise_convexly(chances: Array) -> Array:
+    majorant = chances.copy()
+    n_functions, n_values = chances.shape
+    for k in range(n_functions):
+        rise = 0.0
+        for y in range(n_values - 2, -1, -1):
+            rise = max(rise, chances[k, y] - majorant[k, y + 1])
+            majorant[k, y] = majorant[k, y + 1] + rise
+    return majorant

@@ -55,6 +55,9 @@ ALIKE = 0.8
 # Marked rows of the second part count alike if, with as many rows drawn everywhere as where fewest
 # are, no more than this share of the draws would be too many.
 MOST_TOO_MANY = 0.15
+# Standard deviations from the mean, and counts besides, beyond which a binomial number never lies.
+FARTHEST = 12.0
+FURTHER = 30
 SHARE_OF_ROWS = 0.95  # weights are relative to what a drawn row stands for in nearly all rows
 
 
@@ -168,13 +171,27 @@ class Pool:
         """Return the smallest mean of the count for numbers (k,) of marked rows."""
         return np.clip(np.interp(n_marked, self.totals, self.means), 0.0, float(self.n_drawn))
 
-    def binomial(self, mean: Array, n_values: int) -> Array:
-        """Return the binomial probability of 0, 1, ..., one line for each mean (k,)."""
+    def binomial(self, mean: Array, y: AnyArray) -> Array:
+        """Return the binomial probability of counts y (k, w) for means (k,), 0 beyond all draws."""
         n = self.n_drawn
-        y = np.arange(n_values)
+        is_possible = y <= n
+        count = np.minimum(y, n)
         chance = mean[:, None] / n
-        ways = gammaln(n + 1.0) - gammaln(y + 1.0) - gammaln(n - y + 1.0)
-        return np.asarray(np.exp(ways + xlogy(y, chance) + xlog1py(n - y, -chance)))
+        ways = gammaln(n + 1.0) - gammaln(count + 1.0) - gammaln(n - count + 1.0)
+        logarithm = ways + xlogy(count, chance) + xlog1py(n - count, -chance)
+        return np.where(is_possible, np.exp(logarithm), 0.0)
+
+    def likely_counts(self, mean: Array, n_values: int) -> AnyArray:
+        """Return counts (k, w) outside of which the binomial probability is nothing, below 1e-28.
+
+        With hundreds of thousands of draws these are a small part of all. Only the first `n_values`
+        counts are looked at.
+        """
+        spread = np.sqrt(mean * (1.0 - mean / self.n_drawn))
+        first = np.maximum(np.floor(mean - FARTHEST * spread) - FURTHER, 0.0).astype(np.int64)
+        last = np.ceil(mean + FARTHEST * spread).astype(np.int64) + FURTHER
+        width = int((np.minimum(last, n_values - 1) - first).max()) + 1
+        return first[:, None] + np.arange(max(width, 1))
 
     def at_most(self, n_marked: AnyArray) -> Array:
         """Return the largest chance that at most 0, 1, ... marked rows are drawn, if it is whole.
@@ -182,13 +199,16 @@ class Pool:
         One line for each number (k,) of marked rows; 1 where nothing better is known.
         """
         mean = self.mean(n_marked)
-        return up_to(self.binomial(mean, self.n_drawn + 1), mean)
+        y = np.broadcast_to(np.arange(self.n_drawn + 1), (len(mean), self.n_drawn + 1))
+        return up_to(self.binomial(mean, y), mean, y)
 
 
-def up_to(probabilities: Array, mean: Array) -> Array:
-    """Return the chance of at most 0, 1, ... up to one less than the mean, and 1 beyond."""
+def up_to(probabilities: Array, mean: Array, y: AnyArray) -> Array:
+    """Return the chance of at most y (k, w) for y up to one less than the mean, and 1 beyond.
+
+    Probabilities are those of y, below the first of which there is next to none.
+    """
     chances = np.minimum(np.cumsum(probabilities, axis=1), 1.0)
-    y = np.arange(probabilities.shape[1])
     chances[y > mean[:, None] - 1.0 + 1e-9] = 1.0
     return chances
 
@@ -272,19 +292,29 @@ class PooledSearch:
         at_most = self.first.at_most(n_first)
         n_values = min(int(self.reached.max()) + 1, self.second.n_drawn) + 1
         # The counts that are reached fall as more marked rows are drawn from the first part.
-        n_small = np.sum(self.reached[:, None] >= np.arange(n_values), axis=0)
+        n_small = np.searchsorted(np.sort(-self.reached), -np.arange(n_values), side="right")
         return np.where(n_small > 0, at_most[:, np.maximum(n_small - 1, 0)], 0.0)
 
     def bound_probability(self, chances: Array, majorant: Array, n_second: AnyArray) -> Array:
         """Return the smallest known upper bound on the mean of f, for totals (k,) of the second."""
         mean = self.second.mean(n_second)
-        binomial = self.second.binomial(mean, chances.shape[1])
-        by_convexity = np.einsum("ky,ky->k", majorant, binomial)
+        y = self.second.likely_counts(mean, chances.shape[1])
+        binomial = self.second.binomial(mean, y)
+        by_convexity = np.einsum("ky,ky->k", _at(majorant, y), binomial)
         if not self.second.is_whole:
             return by_convexity
-        falls = chances - np.pad(chances[:, 1:], ((0, 0), (0, 1)))
-        by_steps = np.einsum("ky,ky->k", falls, up_to(binomial, mean))
+        falls = _at(chances, y) - _at(chances, y + 1)
+        by_steps = np.einsum("ky,ky->k", falls, up_to(binomial, mean, y))
+        # Beyond the likely counts the chance of at most so many is 1.
+        by_steps += _at(chances, y[:, -1:] + 1)[:, 0]
         return np.asarray(np.minimum(by_convexity, by_steps))
+
+
+def _at(function: Array, y: AnyArray) -> Array:
+    """Return the values of functions (k, ...) at counts y (k, w), 0 beyond their last value."""
+    n_values = function.shape[1]
+    values = np.take_along_axis(function, np.minimum(y, n_values - 1), axis=1)
+    return np.where(y < n_values, values, 0.0)
 
 
 def pooled_bound(
@@ -390,9 +420,6 @@ def convex_majorant(chances: Array) -> Array:
 
     From the right to the left it rises as the function does, and never less than before.
     """
-    majorant = chances.copy()
-    rise = np.zeros(len(chances))
-    for y in range(chances.shape[1] - 2, -1, -1):
-        rise = np.maximum(rise, chances[:, y] - majorant[:, y + 1])
-        majorant[:, y] = majorant[:, y + 1] + rise
-    return majorant
+    from transduce.population.lattice import rise_convexly  # needs numba
+
+    return rise_convexly(np.ascontiguousarray(chances))

@@ -64,16 +64,29 @@ def largest_sums(
     n_drawn = np.array([stratum.n_drawn for stratum in others])
     n_marked = np.array([stratum.n_marked for stratum in others])
     n_rows = sum(stratum.n_rows for stratum in others)
-    shares_first = np.arange(first.n_drawn + 1) / first.n_drawn
     n_sums = int(weights @ n_drawn)
+    shares_first = np.arange(first.n_drawn + 1) / first.n_drawn
     shares_others = np.arange(n_sums + 1) / n_sums
     excess_first = excess_of_limit(shares_first, first.n_rows, first.n_drawn, level)
     excess_others = excess_of_limit(shares_others, n_rows, int(n_drawn.sum()), level)
-    estimate = first.n_rows * shares_first[:, None] + n_rows * shares_others
-    limit = estimate + np.hypot(excess_first[:, None], excess_others)
-    observed = limit[first.n_marked, int(weights @ n_marked)]
-    # S rises with the sum, so those that do not exceed the observed one are the first ones.
-    return np.sum(limit <= observed * (1.0 + 1e-12), axis=1) - 1
+
+    def limit(x: AnyArray, y: AnyArray) -> Array:
+        estimate = first.n_rows * shares_first[x] + n_rows * shares_others[y]
+        return np.asarray(estimate + np.hypot(excess_first[x], excess_others[y]))
+
+    observed = limit(np.array([first.n_marked]), np.array([int(weights @ n_marked)]))[0]
+    # S rises with the sum, so those that do not exceed the observed one are the first ones. They
+    # are found by bisection: both numbers may be hundreds of thousands.
+    x = np.arange(first.n_drawn + 1)
+    reached = np.full(len(x), -1)
+    exceeding = np.full(len(x), n_sums + 1)
+    while np.any(exceeding - reached > 1):
+        middle = np.clip((reached + exceeding) // 2, 0, n_sums)
+        is_open = exceeding - reached > 1
+        is_reached = limit(x, middle) <= observed * (1.0 + 1e-12)
+        reached = np.where(is_open & is_reached, middle, reached)
+        exceeding = np.where(is_open & ~is_reached, middle, exceeding)
+    return reached
 
 
 def excess_of_limit(shares: Array, n_rows: int, n_drawn: int, level: float) -> Array:
