@@ -206,7 +206,7 @@ def test_labels_that_were_lost_are_not_left_out_silently(opened):
 # ------------------------------------------------------------------------------------------------------ what changed
 
 
-def leave_fill(folder, rows, errors, task="regression"):
+def leave_fill(folder, rows, errors, task="regression", way="chance", labels=0):
     """What a fill leaves behind, as far as it is compared with the next."""
     folder.mkdir()
     brief = {
@@ -215,6 +215,7 @@ def leave_fill(folder, rows, errors, task="regression"):
         "counts": {"labelled": len(rows)},
         "guarantee": {"headline": "exact"},
         "quality": {"mean_absolute_error": 1.0},
+        "choices": {"way": way, "labels": labels},
     }
     (folder / "brief.json").write_text(json.dumps(brief))
     answers = {"row": [1, 2], "value": [1.0, 2.0], "width": [1.0, 1.0]}
@@ -247,6 +248,26 @@ def test_errors_at_the_same_rows_are_compared_by_their_definition(tmp_path):
     run._changes(tmp_path / "before", tmp_path / "noise")
     quality = json.loads((tmp_path / "noise" / "changes.json").read_text())["quality"]
     assert (quality["clear"], quality["worse"]) == (False, False)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "compared"),
+    [
+        (("class", 0), ("class", 0), True),
+        (("class", 0), ("class", 3), False),  # labels of the labelling page decide then
+        (("chance", 0), ("class", 0), False),
+        (("class", 3), ("chance", 0), True),
+    ],
+)
+def test_errors_for_other_shares_of_the_classes_are_not_compared(tmp_path, before, after, compared):
+    """83 % right at the rows to be filled was 50 % at the known ones, half of which were sick."""
+    rows, errors = np.arange(40), np.arange(40) % 2
+    for name, (way, labels) in {"before": before, "after": after}.items():
+        leave_fill(tmp_path / name, rows, errors, way=way, labels=labels)
+    run._changes(tmp_path / "before", tmp_path / "after")
+    quality = json.loads((tmp_path / "after" / "changes.json").read_text())["quality"]
+    assert (quality["means"] is not None) == compared
+    assert quality.get("other_shares", False) == (not compared)
 
 
 # ------------------------------------------------------------------------- what was chosen reaches every step

@@ -61,6 +61,10 @@ def test_of_two_kinds_of_cells_none_is_searched_for(browser, cells):
             answer(page, "1" if page.row() % 2 else "2")
         back(page)
         page.see_ways()  # what comes next, not the table again
+        browser.back()  # and not to the labelling page, which has ended
+        page.wait(lambda: page.find("#preview tbody tr").is_displayed())
+        browser.forward()
+        page.see_ways()
         assert Saved.read(cells / "pictures.csv.transduce").choices.step == "labels"
         assert page.errors() == []
 

@@ -738,9 +738,21 @@ def _changes(before: Path, after: Path) -> None:
         "labels": new["counts"]["labelled"] - old["counts"]["labelled"],
         "size": [finite_or_none(size) for size in sizes] or [None, None],
         "guarantee": [old["guarantee"]["headline"], new["guarantee"]["headline"]],
-        "quality": _compare_errors(before, after) if old["quality"] and new["quality"] else None,
+        "quality": None,
     }
+    if old["quality"] and new["quality"]:
+        lines["quality"] = _compare_errors(before, after)
+        # Predictions for the class shares of the rows without a value are wrong more often at the
+        # known values, whose shares are others: that tells nothing of which fill is better.
+        if lines["quality"] is not None and _is_by_class(old) != _is_by_class(new):
+            lines["quality"] |= {"means": None, "other_shares": True}
     write_text(after / "changes.json", json.dumps(lines))
+
+
+def _is_by_class(brief: JsonObject) -> bool:
+    """Return whether a fill took the known values to be chosen by their class."""
+    choices = brief["choices"]
+    return bool(choices["way"] == "class" and not choices["labels"])
 
 
 def _errors_at_labels(result: FillResult) -> pd.DataFrame:

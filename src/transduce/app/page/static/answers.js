@@ -169,6 +169,7 @@ const worse = () => Boolean(brief.changes?.quality?.worse);
 // How good the answers were and are, at the same known values; those of other rows are not compared.
 function qualityWords(quality) {
   if (!quality) return "";
+  if (quality.other_shares) return "How good the predictions are cannot be compared: one fill took the known values to be chosen by their class, the other did not.";
   if (!quality.means) return `The quality was measured at ${count(quality.measured[0])} known values before and at ${count(quality.measured[1])} now, most of them others, so the two cannot be compared.`;
   const good = (error) => (brief.task === "regression" ? `off by ${rough(error)} on average` : `${percent(1 - error)} right`);
   const [before, now] = quality.means.map(good);

@@ -6,11 +6,22 @@ export class Stale extends Error {}
 
 // Each tab has its own table, which it remembers when it is loaded again; "" is none, null the one opened last.
 const KEY = "transduce:table";
+const CAME = "transduce:came"; // to the labelling page, by a click in this tab
 let session = null; // of the labelling page
 
 export const tab = {
   get table() { return sessionStorage.getItem(KEY); },
   set table(name) { sessionStorage.setItem(KEY, name ?? ""); },
+  // To the labelling page, from which the same way leads back.
+  toLabelling() {
+    sessionStorage.setItem(CAME, "yes");
+    window.location.assign("/label");
+  },
+  cameHere() {
+    const came = sessionStorage.getItem(CAME) !== null;
+    sessionStorage.removeItem(CAME);
+    return came;
+  },
   // Who comes by an address that a program printed begins at the table that this one has open.
   begin() {
     if (window.location.search !== "?first") return;

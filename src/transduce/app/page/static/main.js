@@ -360,7 +360,8 @@ async function leave(home) {
   try {
     model.left = true;
     await post("/open/back");
-    window.location.assign(home);
+    if (tab.cameHere()) window.history.back(); // so that the browser's Back does not lead to a page that has ended
+    else window.location.assign(home);
   } catch (error) {
     model.left = false;
     failed(error);

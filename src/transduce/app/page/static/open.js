@@ -188,6 +188,7 @@ async function begin() {
     dialog.addEventListener("click", (event) => { if (event.target === dialog) dialog.close(); });
   }
   window.addEventListener("popstate", travel);
+  window.addEventListener("pageshow", ({ persisted }) => { if (persisted) window.location.reload(); }); // as it was, not as it is
   tableBegin(page);
   waysBegin(page);
   answersBegin(page);

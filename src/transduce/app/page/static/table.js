@@ -1,6 +1,6 @@
 // The first step: which table, how each of its columns was read, and which one is to be filled.
 
-import { ofTable, read, upload } from "/page/api.js";
+import { ofTable, read, tab, upload } from "/page/api.js";
 import { $, drawing, fill, make, toast } from "/page/dom.js";
 import { drawKept } from "/page/kept.js";
 import { openLayout } from "/page/layout.js";
@@ -243,7 +243,7 @@ function showClassesBox() {
 
 async function beginLabelling(page, body) {
   document.body.classList.add("waiting");
-  if (await page.act("begin", body)) window.location.assign("/label");
+  if (await page.act("begin", body)) tab.toLabelling();
   else $("begin-refused").textContent = page.refusal;
   document.body.classList.remove("waiting");
 }

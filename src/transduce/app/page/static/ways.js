@@ -1,6 +1,6 @@
 // The second step: how the known values came about, on which every guarantee rests. Each answer has a picture.
 
-import { read } from "/page/api.js";
+import { read, tab } from "/page/api.js";
 import { $, drawing, fill, make, refuse, refused } from "/page/dom.js";
 import { number, typed, words as plain } from "/page/locale.js";
 import { oneTable } from "/page/coverage.js";
@@ -234,7 +234,7 @@ const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 export async function label(page, draw) {
   page.say("Opening the labelling page");
   document.body.classList.add("waiting");
-  if (await page.act("label", { draw })) window.location.assign("/label");
+  if (await page.act("label", { draw })) tab.toLabelling();
   document.body.classList.remove("waiting");
 }
 
