@@ -10,7 +10,7 @@ from tests import brute
 from transduce import ConformalTransducer, fill
 from transduce.app.cli.terminal import how_good
 from transduce.app.report.missed_classes import most_missed_class
-from transduce.app.report.quality import number_quality, share_alone
+from transduce.app.report.quality import class_quality, number_quality, share_alone
 from transduce.app.report.rows import describe_classes, least_certain_first
 from transduce.conformal import ByClass, Chance, Drawn
 from transduce.core.assumptions import CHANCE, DRAWN
@@ -280,6 +280,32 @@ def test_sets_of_one_class_say_how_many_are_right():
     assert (
         "does not mean that 90 % of those are right" in describe_classes(unknown, 0.9).sentences[1]
     )
+    # Where nothing is guaranteed, a share of them is no estimate either.
+    nothing = describe_classes(rows, 0.9, claims=False)
+    assert "does not mean that 90 % of those are right" in nothing.sentences[1]
+
+
+def test_hidden_labels_of_one_class_say_nothing_of_the_others():
+    """All 94 relevant papers found, 39 draws without one: “! 100 % right, no better” it said."""
+    hidden = pd.DataFrame({"true": ["no"] * 39, "answered": ["no"] * 39})
+    quality = class_quality(hidden)
+    assert (quality.large, quality.one_class, quality.judged) == ("100 % right", "no", "")
+    both = pd.DataFrame({"true": ["no"] * 38 + ["yes"], "answered": ["no"] * 39})
+    assert class_quality(both).one_class == ""
+    assert class_quality(both).judged == "The predictions are no better."
+
+
+def test_the_card_of_one_class_alone_is_no_alarm():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.normal(size=120)})
+    frame["y"] = np.where(np.arange(120) < 50, np.where(frame["a"] > 9, "yes", "no"), None)
+    frame.loc[:4, "y"] = "yes"
+    frame["drawn"] = np.arange(120) >= 11
+    frame.loc[frame["y"].isna(), "drawn"] = False
+    result = fill(frame, "y", method="ridge", labels=Drawn("drawn"))
+    card = cards_of(result)["How good are the predictions?"]
+    assert (card["large"], card["tone"]) == ("100 % right", "fair")
+    assert "all of which are “no”" in card["small"]
 
 
 @pytest.mark.slow

@@ -42,6 +42,8 @@ class Quality:
     judged: str  # that they are hardly better, or no better; "" if they are
     numbers: NumberQuality | ClassQuality  # as a summary has them
     clear: bool = False  # whether they are clearly better, at enough labels to say so
+    # The class of all hidden labels, if they are of one: how well others are found is not seen.
+    one_class: str = ""
     explained: str = ""  # the share of the variance, as the end of a sentence
 
 
@@ -184,6 +186,11 @@ def class_quality(out_of_fold: pd.DataFrame) -> Quality | None:
     right = float(weights @ (true == answered))
     right_of_commonest = float(frequency.max())
     commonest = str(names[frequency.argmax()])
+    one_class = ""
+    judged = _judge_errors(1.0 - right, 1.0 - right_of_commonest)
+    if len(names) == 1:
+        one_class = commonest
+        judged = ""
     classes, confusion = _confuse_classes(true, answered)
     rejection = None
     if np.ptp(weights) == 0.0:
@@ -194,8 +201,9 @@ def class_quality(out_of_fold: pd.DataFrame) -> Quality | None:
             f"always predicting “{commonest}” would be right for "
             f"{rough_percent(right_of_commonest)}"
         ),
-        judged=_judge_errors(1.0 - right, 1.0 - right_of_commonest),
+        judged=judged,
         clear=_is_clear(1.0 - right, 1.0 - right_of_commonest, len(pairs)),
+        one_class=one_class,
         numbers={
             "n": len(pairs),
             "accuracy": right,

@@ -199,7 +199,8 @@ def describe_values(filled: FilledColumn, rows: Sequence[RowRecord]) -> FilledVa
     if filled.task == "regression":
         values = _describe_numbers(filled, rows)
     else:
-        values = describe_classes(rows, filled.confidence)
+        claims = filled.guarantee.kind != "none"
+        values = describe_classes(rows, filled.confidence, claims=claims)
     if filled.counts.sampled is None or not values.sentences:
         return values
     # Rows that the fit saw have narrower intervals than the others: what is true of them is not
@@ -320,8 +321,13 @@ def _median_reduction(filled: FilledColumn) -> float | None:
     return float(np.median(width_reduction(widths, labels, filled.confidence)))
 
 
-def describe_classes(rows: Sequence[RowRecord], confidence: float) -> FilledValues:
-    """Return what filled classes and their sets are like as a whole."""
+def describe_classes(
+    rows: Sequence[RowRecord], confidence: float, *, claims: bool = True
+) -> FilledValues:
+    """Return what filled classes and their sets are like as a whole.
+
+    Where nothing can be claimed, no share of them is called right.
+    """
     if any(row.get("set") is None for row in rows):
         unknown: ClassAnswers = {
             "n_one": None,
@@ -350,7 +356,7 @@ def describe_classes(rows: Sequence[RowRecord], confidence: float) -> FilledValu
         where = f"{where}, several at {len(sizes) - n_one:,}"
     sentences = [f"At {percent(confidence)} the set holds one class at {where}."]
     # Sets with all classes never miss, so that misses crowd into those with one class.
-    if n_one and right_if_one is not None:
+    if n_one and right_if_one is not None and claims:
         right = rough_percent(right_if_one)
         sentences.append(f"Where it holds one, about {right} are right (estimated).")
     elif n_one:

@@ -495,6 +495,10 @@ def _how_good(context: ReportContext, quality: Quality) -> tuple[str, str, Tone]
     small = f"{_where_measured(context)}; {quality.small}."
     if context.why_quality_unknown:
         return "cannot be known", context.why_quality_unknown, "bad"
+    if quality.one_class:
+        measured = _where_measured(context)
+        alone = f"all of which are “{quality.one_class}”: how well others are found is not seen."
+        return quality.large, f"{measured}, {alone}", "fair"
     if quality.judged:
         return quality.large, f"{small} {quality.judged}", "bad"
     if guarantee.in_doubt or context.shift_matters:

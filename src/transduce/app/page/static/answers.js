@@ -171,10 +171,18 @@ function qualityWords(quality) {
   if (!quality) return "";
   if (quality.other_shares) return "How good the predictions are cannot be compared: one fill took the known values to be chosen by their class, the other did not.";
   if (!quality.means) return `The quality was measured at ${count(quality.measured[0])} known values before and at ${count(quality.measured[1])} now, most of them others, so the two cannot be compared.`;
-  const good = (error) => (brief.task === "regression" ? `off by ${rough(error)} on average` : `${percent(1 - error)} right`);
+  const digits = decimalsOf(quality.means); // the same for both
+  const good = (error) => (brief.task === "regression" ? `off by ${number(Number(error.toFixed(digits)), digits)} on average` : `${percent(1 - error)} right`);
   const [before, now] = quality.means.map(good);
   const verdict = quality.worse ? " That is worse. The new known values may be of harder rows, or some of them wrong." : quality.clear ? "" : " That is no clear difference.";
   return `At the same ${count(quality.rows)} known values, each hidden in turn: ${before} before, ${now} now.${verdict}`;
+}
+
+// How many decimals tell two sizes apart: three digits of the larger one, or as many as differ.
+function decimalsOf(sizes) {
+  const largest = Math.max(...sizes.map(Math.abs)), apart = Math.abs(sizes[0] - sizes[1]);
+  const places = (size, digits) => (size > 0 ? Math.max(digits - 1 - Math.floor(Math.log10(size)), 0) : 0);
+  return Math.min(Math.max(places(largest, 3), Math.min(places(apart, 1), places(largest, 5))), 9);
 }
 
 const moreKnown = (labels) => (labels === 0 ? "" : labels > 0 ? `${count(labels)} more known value${labels === 1 ? "" : "s"}.` : `${count(-labels)} fewer known value${labels === -1 ? "" : "s"}.`);

@@ -35,8 +35,10 @@ function draw() {
   showMap(view.map, about, shown?.place ?? null);
   showCounts(model, view);
   showAnswers(model, view[model.list], view.certificate.no_answers, choose);
-  const own = about.home ? " These are quick answers of this page, renewed after each label; those of the table come from the last fill, and more methods. Fill again to have both." : "";
-  $("source").textContent = `${about.task === "classes" ? "Labelled + answered. " : ""}Answers by ${view.source}${restsOn(about.columns)}.${view.thinking ? " Thinking again …" : ""}${own}`;
+  const own = about.home ? " These are quick answers of this page, renewed after each label. The table is filled by more methods, when you are back." : "";
+  const none = /^nobody[^:]*: (.*)$/.exec(view.source); // and why
+  const by = none ? `No answers yet: ${none[1]}.` : `Answers by ${view.source}${restsOn(about.columns)}.`;
+  $("source").textContent = `${about.task === "classes" ? "Labelled + answered. " : ""}${by}${view.thinking ? " Thinking again …" : ""}${own}`;
   $("undo").disabled = !view.can_undo;
   $("skip").disabled = Boolean(model.looking) || !view.proposal;
   $("back").disabled = view.progress.decisions === 0;
