@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 # A name between quotes; in sentences apostrophes are inside words.
 LONG_NAME = re.compile(r"(?<!\w)'[^'\n]{200,}'(?!\w)")
 LONGEST_CELL = 80  # characters of a cell of a table
+PREVIEW_ROWS = 5  # filled rows that are printed
 MOST_UNBROKEN = 24  # letters of a word that a table keeps together
 METHOD_NAMES = {method.member: method.name for method in MEMBERS.values() if method.name}
 METHOD_NAMES |= {"blend": "blend", "ridge": "(linear ridge)"}
@@ -288,14 +289,14 @@ def how_good(result: FillResult) -> str:
     return " ".join(filter(None, [spread, quality.judged, suspects]))
 
 
-def show_preview(result: FillResult, n_rows: int = 5, *, err: bool = False) -> None:
+def show_preview(result: FillResult, *, err: bool = False) -> None:
     """Print the first filled rows.
 
     The new columns only, without the target's name before theirs.
     """
     from transduce.app.tables.new_columns import new_names
 
-    rows = result.answer.rows[:n_rows]
+    rows = result.answer.rows[:PREVIEW_ROWS]
     # Confidence, the level of the set at which no other class is left, reads like a probability
     # beside one.
     left_out = [f"{result.labels.name}_confidence"]

@@ -379,7 +379,7 @@ def _is_unset(name: str, value: object) -> bool:
 
 def _described(kinds: Mapping[str, OptionType]) -> dict[str, Option]:
     """Return options of some kinds, with what help says of them."""
-    places = {name: (said, panel) for panel, texts in HELP.items() for name, said in texts.items()}
+    places = {name: (text, panel) for panel, texts in HELP.items() for name, text in texts.items()}
     return {name: Option(*places[name], kind) for name, kind in kinds.items()}
 
 

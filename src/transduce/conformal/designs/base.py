@@ -45,10 +45,6 @@ def _one_or_several(names: ColumnName | list[ColumnName]) -> RowValues:
     return different
 
 
-def _as_list(value: RowValues) -> list[ColumnName]:
-    return named_columns(value)
-
-
 # Flags of all designs, for the fields that all have.
 COMMON_FLAGS = (
     Flag(
@@ -56,7 +52,7 @@ COMMON_FLAGS = (
         field="within",
         kind="columns",
         read=_one_or_several,
-        write=_as_list,
+        write=named_columns,
         help=(
             "A column of categories: the guarantee then holds within each of them. If the option "
             "is repeated, it holds within each category of every column named."
