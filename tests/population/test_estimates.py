@@ -875,6 +875,12 @@ class TestRowsLabelledAfterTheDraw:
         truth = self.COLUMN.mean() if question is estimate_mean else self.COLUMN.sum()
         assert np.mean(estimates) == pytest.approx(truth)
 
+    def test_a_column_that_is_known_everywhere_is_no_estimate(self):
+        drawn = np.isin(np.arange(7), [0, 3, 5])
+        line = estimate_mean(self.COLUMN, sample=Sample(drawn, later=~drawn)).iloc[0]
+        assert line["kind"] == "exact"
+        assert line["lower"] == line["upper"] == pytest.approx(self.COLUMN.mean())
+
     def missed(self, chosen, *, told):
         """Return the largest probability that an exact interval at 80 % misses the share.
 

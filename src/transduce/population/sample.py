@@ -217,7 +217,7 @@ def read_column(
             )
         check_sizes("predictions", predicted)
     read = read_sample(sample, labelled)
-    if read.later is not None:
+    if read.later is not None and not labelled[read.asked].all():
         values = np.where(read.later, np.nan, values)
     return PartlyKnown(values, predicted, read, refitted)
 
