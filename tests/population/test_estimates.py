@@ -775,6 +775,9 @@ class TestLimits:
         width = with_predictions["upper"] - with_predictions["lower"]
         alone = with_predictions["labels_alone_upper"] - with_predictions["labels_alone_lower"]
         assert width < 0.8 * alone
+        # What it is worth goes by these widths: so many labels make 1 / l - 1 / n so much smaller.
+        inverse = (width / alone) ** 2 * (1 / 100 - 1 / 300) + 1 / 300
+        assert with_predictions["worth"] == pytest.approx(1.0 / inverse)
 
 
 def sample_of(**design):

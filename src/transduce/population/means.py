@@ -321,7 +321,12 @@ class BoundedColumn:
         if np.isfinite(ours.number.estimate):
             middle = float(np.clip(ours.number.estimate, *ends))
         line = line_between(ours, alone, ends, ends_alone, EXACT)
-        return replace(line, estimate=middle)
+        width = ends[1] - ends[0]
+        width_alone = ends_alone[1] - ends_alone[0]
+        worth = float(ours.n_labels)
+        if width > 0.0 and width_alone > 0.0:
+            worth = labels_for_width(ours.n_labels, ours.n_rows, width / width_alone)
+        return replace(line, estimate=middle, worth=worth)
 
     def _interval(
         self, confidence: float, bounds: tuple[float, float], predictions: Array
