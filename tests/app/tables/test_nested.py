@@ -149,3 +149,12 @@ class TestFiles:
             nested_file.read_text().splitlines(), out.read_text().splitlines(), strict=True
         ):
             assert written.startswith(given[:-1])
+
+
+def test_blank_text_beside_objects_is_no_column():
+    """SQLite keeps an empty text where there is no object."""
+    frame = pd.DataFrame({"a": ['{"x": 1}', "", '{"x": 3}', " "]})
+    divided, fields = divide_objects(frame)
+    assert divided.columns.tolist() == ["a.x"]
+    assert divided["a.x"].isna().tolist() == [False, True, False, True]
+    pd.testing.assert_frame_equal(fields.rejoin(divided, frame), frame)

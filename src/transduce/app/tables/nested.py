@@ -219,7 +219,9 @@ def _flat_cells(column: pd.Series) -> list[FlatCell]:
     for cell in column:
         values: FlatCell = {}
         in_text = _read_text(cell) if isinstance(cell, str) else None
-        _flatten(cell if in_text is None else in_text, (), values)
+        is_blank = isinstance(cell, str) and not cell.strip()  # which is no value beside objects
+        if not is_blank:
+            _flatten(cell if in_text is None else in_text, (), values)
         flat.append(values)
     return flat
 
