@@ -129,7 +129,8 @@ class Exchangeability:
         columns: tuple[str, ...] = ()
         running: tuple[str, ...] = ()
         if self.by_column:
-            columns = names
+            # Several columns may differ together, and none by itself: the most different is named.
+            columns = names or tuple(map(str, self.features.index[:1]))
             running = tuple(name for name in self.running if name in names)
         return Verdict(
             p_value,

@@ -50,9 +50,12 @@ class Verdict:
         if not self.columns:
             return ""
         name = self.columns[0]
+        start = ""
+        if not self.features:
+            start = f"No column shows it by itself, {name!r} most of all. "
         return (
-            f"If {name!r} was recorded differently with and without a label, leave it out with "
-            f"{option('ignore', [name])}."
+            f"{start}If {name!r} was recorded differently with and without a label, leave it out "
+            f"with {option('ignore', [name])}."
         )
 
     @property

@@ -1,5 +1,7 @@
 """Columns recorded differently with and without a label: left out with a note, wherever a table comes from."""
 
+from dataclasses import replace
+
 import numpy as np
 import openpyxl
 import pandas as pd
@@ -17,7 +19,7 @@ from transduce.app.tables import files
 from transduce.app.tables.formats import Table
 from transduce.app.tables.new_columns import own_columns
 from transduce.app.tables.notes import About
-from transduce.conformal import Chance, Grouped
+from transduce.conformal import Chance, Exchangeability, Grouped
 
 N_ROWS, N_LABELS = 220, 60
 
@@ -361,6 +363,19 @@ def test_the_way_out_is_named_for_other_columns():
     said = str(fill(shifted, "y", method="ridge").guarantee)
     assert "a column was recorded differently with and without a label" in said
     assert "leave it out with ignore=['m']" in said
+
+
+def test_a_way_out_is_named_where_no_column_differs_by_itself():
+    """Columns that hang together where there is a label, and nowhere else."""
+    features = pd.DataFrame(
+        {"distance": 0.1, "residuals": [0.3, 0.2], "p_value": [0.2, 0.4]}, index=["m", "a"]
+    )
+    compared = Exchangeability(0.004, 0.7, features, 60, 160, 499, by_column=True)
+    assert compared.verdict.features == ()
+    said = str(compared.verdict)
+    assert "No column shows it by itself, 'm' most of all." in said
+    assert "leave it out with ignore=['m']" in said
+    assert "ignore" not in str(replace(compared, by_column=False).verdict)
 
 
 def test_on_the_command_line(tmp_path, monkeypatch):
