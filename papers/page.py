@@ -89,7 +89,7 @@ python papers/chapelle1999.py --full    # goes on where it was stopped; --jobs 2
 python papers/page.py                   # this page, from the full runs
 ```
 
-The quick mode takes the first splits of the full one, and says which of its figures agree within three standard errors.
+The quick mode takes the first splits of the full one, and says which of its figures agree within four standard errors.
 `papers/DATA.md` says where the data come from.
 """
 

@@ -165,7 +165,7 @@ class Study:
     def agreement(self, part: str, summary: pd.DataFrame) -> str:
         """Say which figures agree with the full run in docs/results.
 
-        The splits here are the first ones of the full run, so a mean over n of its N may be off by three standard
+        The splits here are the first ones of the full run, so a mean over n of its N may be off by four standard
         errors, ``sd sqrt(1/n - 1/N)``. Where n is N it may be off by one standard deviation over splits.
         """
         path = PUBLISHED / self.paper / f"{part}-summary.csv"
@@ -175,9 +175,9 @@ class Study:
         both = ours.merge(pd.read_csv(path), on=["row", "column"], suffixes=("", "_full"))
         gap = (both["mean"] - both["mean_full"]).abs()
         left_out = (1.0 / both["n"] - 1.0 / both["n_full"]).clip(lower=0.0)
-        errors = (3.0 * np.sqrt(left_out)).where(left_out > 0.0, 1.0)
+        errors = (4.0 * np.sqrt(left_out)).where(left_out > 0.0, 1.0)
         far = both[gap > errors * both["sd_full"].fillna(0) + 1e-4 * both["mean_full"].abs()]
-        said = f"{len(both) - len(far)} of {len(both)} figures agree with docs/results.md, within three standard errors"
+        said = f"{len(both) - len(far)} of {len(both)} figures agree with docs/results.md, within four standard errors"
         if len(both) < len(ours):
             said += f"; {len(ours) - len(both)} are not there"
         return said + "".join(
