@@ -116,7 +116,6 @@ def cell_hashes(column: pd.Series) -> AnyArray:
     return hashes[codes]
 
 
-_MIDNIGHT = re.compile(r"[ T]00:00(:00(\.0+)?)?")
 _LONG_DATE = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d(\.\d+)?)?")
 _DATE_LENGTH = len("2024-01-31")
 
@@ -126,15 +125,14 @@ def _plain_text(cell: object) -> str:
     text = str(cell)
     if text[_DATE_LENGTH : _DATE_LENGTH + 1] not in (" ", "T") or not _LONG_DATE.fullmatch(text):
         return text
-    day = text[:_DATE_LENGTH]
-    time = text[_DATE_LENGTH:]
-    if _MIDNIGHT.fullmatch(time):
-        return day
+    time, _, fraction = text[_DATE_LENGTH + 1 :].partition(".")
     if time.count(":") == 1:
         time += ":00"
-    if "." in time:
-        time = time.rstrip("0").rstrip(".")
-    return f"{day} {time[1:]}"
+    if fraction.strip("0"):
+        return f"{text[:_DATE_LENGTH]}T{time}.{fraction:0<6.6}"
+    if time == "00:00:00":
+        return text[:_DATE_LENGTH]
+    return f"{text[:_DATE_LENGTH]}T{time}"
 
 
 def _hashes_of_dates(column: pd.Series) -> AnyArray:
@@ -143,11 +141,11 @@ def _hashes_of_dates(column: pd.Series) -> AnyArray:
         column = column.dt.tz_localize(None)
     codes, levels = pd.factorize(column)
     moments = pd.Series(levels).to_numpy()
-    days = np.datetime_as_string(moments, unit="D").astype(object)
-    is_day = moments == moments.astype("datetime64[D]")
-    for place in np.flatnonzero(~is_day):
-        days[place] = _plain_text(np.datetime_as_string(moments[place]))
-    hashes = np.asarray(pd.util.hash_array(np.append(days, ""), categorize=False), dtype=np.uint64)
+    texts = np.datetime_as_string(moments, unit="D").astype(object)
+    for coarse, unit in (("D", "s"), ("s", "us")):
+        is_finer = moments != moments.astype(f"datetime64[{coarse}]")
+        texts[is_finer] = np.datetime_as_string(moments[is_finer], unit=unit)
+    hashes = np.asarray(pd.util.hash_array(np.append(texts, ""), categorize=False), dtype=np.uint64)
     hashes[-1] = 0  # of missing cells, whose code is -1
     return hashes[codes]
 
