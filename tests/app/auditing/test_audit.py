@@ -336,6 +336,7 @@ class TestSuspects:
         copied = audit(frame.assign(llm=np.where(checked, truth, noisy)), "gold", "llm")
         honest = audit(frame.assign(llm=truth), "gold", "llm")
         assert any("seems to have seen" in warning for warning in copied.warnings)
+        assert all("with the option seen, or" in warning for warning in copied.warnings)
         assert honest.warnings == []
 
 

@@ -60,7 +60,7 @@ class Agreement:
 def way_out_of_seen() -> str:
     """Return what to do where the predictor may have seen the labels."""
     # In `fill` a design says which rows were seen; `audit` has an option for it.
-    seen = option("seen") if on_command_line() else "seen"
+    seen = option("seen") if on_command_line() else "the option seen"
     return f"Name the rows that it has seen with {seen}, or check rows that it has not."
 
 
