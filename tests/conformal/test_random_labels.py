@@ -65,7 +65,7 @@ def test_constant_marks_are_refused():
     X, y, _ = numbers()
     for marks, words in (
         (np.isnan(y), "No row that 'rows' marks"),
-        (~np.isnan(y), "leave it out, since chance chose all labels"),
+        (~np.isnan(y), "leave it out, since all labels then count as drawn at random"),
         (np.ones(90, dtype=bool), "label some other rows to learn from"),
         (np.zeros(3, dtype=bool), "a value for each of the 90 rows"),
         (np.zeros(90), "No row that 'rows' marks"),

@@ -112,7 +112,7 @@ def test_the_level_holds_for_known_probabilities(n):
 
 
 def chosen_by_value(seed, factor, n=300):
-    """Return rows whose odds of a label depend on the size of the error itself, by a factor either way."""
+    """Return rows whose odds of being labelled depend on the size of the error itself, by a factor either way."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 2))
     noise = rng.normal(size=n)
@@ -156,10 +156,10 @@ def test_factor_one_is_the_known_design_and_larger_factors_are_wider():
     assert found["width"][2] == np.median(wider.answer_.regions.measure())
     assert (
         wider.guarantee_.headline
-        == "exact if the odds of a label are off by no more than a factor of 2"
+        == "exact if the odds of being labelled are off by no more than a factor of 2"
     )
     grounds = wider.guarantee_.grounds
-    assert "up to a factor of 2 either way in the odds of a label" in grounds
+    assert "up to a factor of 2 either way in the odds of being labelled" in grounds
     assert grounds.count("It holds") == 1  # one condition, and not two that contradict each other
 
 

@@ -23,7 +23,7 @@ from transduce.model_selection.fit_and_predict import FittedEstimator, RawPredic
 from transduce.model_selection.problem import Problem
 from transduce.population.draws import draw_rows
 
-USUAL_FACTORS = (1.0, 1.5, 2.0)  # by which odds of a label may be off, as reports show them
+USUAL_FACTORS = (1.0, 1.5, 2.0)  # by which odds of being labelled may be off, as reports show them
 N_TO_LABEL = 20  # as many as `transduce draw` draws, or more if the level takes more
 
 
@@ -138,7 +138,10 @@ class CalibratedFit:
     def sensitivity_at(
         self, confidence: float, factors: Sequence[float] | None = None
     ) -> pd.DataFrame | None:
-        """Return how wide intervals get if the odds of a label depend on the label, by factors."""
+        """Return how wide intervals get if the odds of being labelled depend on the label.
+
+        There is a line for each factor by which they may.
+        """
         if factors is None and self.table.weights.overlapping is not None:
             return None
         if factors is None:
@@ -150,11 +153,11 @@ class CalibratedFit:
     def width(self, confidence: float, factor: float) -> tuple[float, int]:
         """Return the median width, or mean size of sets, and at how many rows all is possible.
 
-        The odds of a label may be off by a factor.
+        The odds of being labelled may be off by a factor.
         """
         if self.table.weights.overlapping is not None and factor != 1.0:
             raise ValueError(
-                "Widths at other odds of a label are not known within several columns."
+                "Widths at other odds of being labelled are not known within several columns."
             )
         weights = replace(self.table.weights, factor=factor)
         answer = replace(self, table=replace(self.table, weights=weights))._answer(confidence)

@@ -44,4 +44,7 @@ class Calibrated(Protocol):
         """Return how much labelled rows (k,) stand for unlabelled ones in measures of quality."""
 
     def sensitivity_at(self, confidence: float) -> pd.DataFrame | None:
-        """Return how wide intervals get if the odds of a label depend on the label, by factors."""
+        """Return how wide intervals get if the odds of being labelled depend on the label.
+
+        There is a line for each factor by which they may.
+        """

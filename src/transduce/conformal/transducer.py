@@ -553,7 +553,7 @@ class ConformalTransducer(Transducer):
         Parameters
         ----------
         factors : sequence of float, default=(1.0, 1.5, 2.0)
-            Factors by which the odds of a label may depend on the value, either way.
+            Factors by which the odds of being labelled may depend on the value, either way.
 
         Returns
         -------
@@ -580,7 +580,7 @@ class ConformalTransducer(Transducer):
     ) -> Selection:
         """Pick unlabelled rows whose label is a wanted one.
 
-        The share of mistakes among the rows picked is bounded.
+        The false discovery rate among the rows picked is bounded.
 
         Parameters
         ----------
@@ -593,7 +593,8 @@ class ConformalTransducer(Transducer):
         correct : bool, default=False
             Classes: the answer (of the first fit) is to be right, whichever class it is.
         false_discovery : float, default=0.1
-            Bound on the expected share of mistakes among the rows picked.
+            Bound on the false discovery rate: the expected share of wrong ones among the rows
+            picked.
 
         Returns
         -------

@@ -44,12 +44,12 @@ ALIKE = "the other columns were recorded in the same way with and without a labe
 
 
 def with_factor(assumption: str, factor: float) -> str:
-    """Return an assumption by which odds of a label may be off, by a factor; 1 leaves it as is."""
+    """Return an assumption that lets odds of being labelled be off by a factor, if above 1."""
     if factor <= 1.0:
         return assumption
     off = (
-        f"up to a factor of {factor:g} either way in the odds of a label, which may depend on the "
-        "value itself"
+        f"up to a factor of {factor:g} either way in the odds of being labelled, which may depend "
+        "on the value itself"
     )
     return assumption.replace(f", and {ALIKE}", f", {off}, and {ALIKE}")
 

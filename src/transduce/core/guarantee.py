@@ -108,7 +108,7 @@ class Guarantee:
         Why it holds, in sentences for statisticians: `grounds` has them, and the printed text does
         not.
     factor : float
-        The odds of a label may be wrong by this factor, either way, without harm.
+        The odds of being labelled may be wrong by this factor, either way, without harm.
     effective, n_unbounded : float or None, int
         How many labels of equal weight the calibration labels are worth, and at how many rows
         nothing is ruled out.
@@ -168,7 +168,9 @@ class Guarantee:
         if self.kind != "exact":
             return ""
         if self.factor > 1.0:
-            return f"if the odds of a label are off by no more than a factor of {self.factor:g}"
+            return (
+                f"if the odds of being labelled are off by no more than a factor of {self.factor:g}"
+            )
         conditions = (getattr(assumption, "condition", "") for assumption in self.assumptions)
         return next(filter(None, conditions), "")
 

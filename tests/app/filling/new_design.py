@@ -47,7 +47,7 @@ class Weighted(Design):
         ),
     )
     rests_on: ClassVar[Assumption] = Assumption(
-        "the given odds of a label are right", condition="if the given odds are right"
+        "the given odds of being labelled are right", condition="if the given odds are right"
     )
     testable: ClassVar[bool] = False
     can_bound_column: ClassVar[bool] = False

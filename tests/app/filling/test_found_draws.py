@@ -85,7 +85,7 @@ def test_where_no_label_can_calibrate_chance_is_assumed_and_told(given):
     table, _ = drawn_table()
     design, notes = design_of(table, **given)
     assert design is None
-    assert any("as labels of rows that chance chose alike" in note for note in notes)
+    assert any("as those of rows that were labelled at random" in note for note in notes)
 
 
 def test_without_strata_drawn_rows_calibrate_beside_others():

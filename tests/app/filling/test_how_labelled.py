@@ -205,7 +205,7 @@ def test_options_of_the_command_line(tmp_path, monkeypatch):
     found = run(app, [*common, "--sampling-probability", "p", "--sensitivity", "1.2"])
     assert found.exit_code == 0, found.output
     assert (
-        "Guarantee, exact if the odds of a label are off by no more than a factor of 1.2"
+        "Guarantee, exact if the odds of being labelled are off by no more than a factor of 1.2"
         in found.output
     )
     found = run(

@@ -33,7 +33,7 @@ def test_it_has_its_flag_and_help(report):
 
 def test_it_has_its_guarantee_and_sentence(report):
     assert report["headline"] == "exact if the given odds are right"
-    assert report["assumptions"] == ["the given odds of a label are right"]
+    assert report["assumptions"] == ["the given odds of being labelled are right"]
     assert report["same intervals"]  # as those of the probabilities that give these odds
     assert "Estimated() or Weighted(column); got 'odds'" in report["refusal"]
     assert report["in python"] == "labels=Weighted(...)"

@@ -73,14 +73,14 @@ def use_draw(source: FrameSource, options: Options) -> tuple[FrameSource, Option
     elif (labelled & ~drawn).any():
         design = Drawn(columns.marks)
     else:
-        return source, options  # chance chose all labels, which is what is assumed anyhow
+        return source, options  # all labels were drawn at random, which is what is assumed anyhow
     n_calibration = _count_calibration(design, drawn, labelled, options)
     if design is None or n_calibration < fewest_calibration(options.level):
         note = (
             f"Column {columns.marks!r} marks rows that were drawn to be labelled, but their labels "
             "are too few, or too few of each stratum, to calibrate by themselves: all labels count "
-            "as labels of rows that chance chose alike. Label every drawn row, or say how labels "
-            "came about."
+            "as those of rows that were labelled at random. Label every drawn row, or say how "
+            "labels came about."
         )
         return _noted(source, note), options
     note = _about_design(design, columns, int(np.sum(drawn & ~labelled)))

@@ -34,4 +34,4 @@ class MachineFit:
         return np.ones(len(rows))
 
     def sensitivity_at(self, confidence: float) -> None:
-        """Return that widths are not known for other odds of a label."""
+        """Return that widths are not known for other odds of being labelled."""

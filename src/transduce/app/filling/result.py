@@ -744,7 +744,8 @@ class FillResult(Generic[Frame]):
         Parameters
         ----------
         false_discovery : float, default=0.1
-            Bound on the expected share of mistakes among the selected rows.
+            Bound on the false discovery rate: the expected share of wrong ones among the rows
+            selected.
         above, below : float, optional
             Numbers: select rows whose value is larger or smaller than this; both give a range.
         tolerance : float, optional

@@ -1018,7 +1018,7 @@ class Session:
 
         Both are for `transduce.fill`. With a complete block of random draws a column
         ``TARGET_random`` marks them, and labels that came after it are left out; without one all
-        labels are there, and the odds of a label are estimated.
+        labels are there, and the odds of being labelled are estimated.
 
         Returns
         -------

@@ -58,7 +58,7 @@ def spell_shares(shares: Mapping[Any, float]) -> str:
 class ByClass(Design):
     """Labels were chosen by their class, say as many sick as healthy.
 
-    Within each class chance chose the rows.
+    Within each class rows were labelled at random.
 
     The guarantee holds within every class, whatever the shares. Where they are given and labels are
     held out, it holds over all rows instead, with smaller sets: of a rare class far fewer rows may

@@ -1,4 +1,4 @@
-"""Chance alone decided which rows have a label."""
+"""Rows were labelled at random."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Chance(Design):
-    """Chance alone decided which rows have a label, as far as is known.
+    """Rows were labelled at random, as far as is known: labels are missing completely at random.
 
     What describes rows is the name of a column where there is a table (`transduce.fill`), else an
     array.
@@ -26,16 +26,16 @@ class Chance(Design):
         Whether calibration labels are weighed as `Estimated` does if the test says that rows
         differ.
     within : str or array-like of shape (n,), optional
-        The category of each row: the guarantee holds within every one, and chance need only have
-        chosen within them.
+        The category of each row: the guarantee holds within every one, and rows need only have been
+        labelled at random within them.
         Several columns (a list of names, or an array of shape (n, k)): it holds within every
         category of each column, where these overlap too; rows need to have been labelled at random.
     order : str or array-like of shape (n,), optional
         The place of each row along an order, such as a time: whether errors drift along it is
         tested.
     sensitivity : float, default=1.0
-        Rows keep their guarantee if the odds of a label also depend on the label by up to this
-        factor, either way.
+        Rows keep their guarantee if the odds of being labelled also depend on the label by up to
+        this factor, either way.
 
     Examples
     --------

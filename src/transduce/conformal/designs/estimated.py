@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class Estimated(Design):
     """The other columns played an unknown part in which rows have a label.
 
-    The odds of a label are estimated from these columns.
+    The odds of being labelled are estimated from these columns.
 
     The guarantee is approximate, and none where labels are worth fewer than ``2 / (1 -
     confidence)`` of equal weight.

@@ -30,7 +30,7 @@ CHANCE_OF_GROUPS = Assumption(
 
 @dataclass(frozen=True)
 class Grouped(Design):
-    """Whole groups have labels, such as patients with several visits, and chance chose the groups.
+    """Whole groups, such as patients with several visits, were labelled, and these at random.
 
     Parameters
     ----------

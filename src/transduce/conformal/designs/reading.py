@@ -162,7 +162,7 @@ class RowReader:
             )
         drawn_unlabelled = marked & self.missing
         if drawn[~self.missing].all():
-            advice = "leave it out, since chance chose all labels"
+            advice = "leave it out, since all labels then count as drawn at random"
             if drawn_unlabelled.any():  # which may be harder than the others
                 advice = "label some other rows to learn from"
             raise ValueError(f"{cells} marks all labelled rows as drawn at random: {advice}.")
@@ -222,8 +222,7 @@ class RowReader:
         if len(unlabelled) and np.isin(unlabelled, labelled).all():
             raise ValueError(
                 "Every group has a label, and groups are for rows of groups that have none. Leave "
-                "them out: if chance chose which rows have a label, the guarantee holds without "
-                "them."
+                "them out: if rows were labelled at random, the guarantee holds without them."
             )
         return codes
 
