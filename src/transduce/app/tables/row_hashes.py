@@ -142,9 +142,10 @@ def _hashes_of_dates(column: pd.Series) -> AnyArray:
     codes, levels = pd.factorize(column)
     moments = pd.Series(levels).to_numpy()
     texts = np.datetime_as_string(moments, unit="D").astype(object)
-    for coarse, unit in (("D", "s"), ("s", "us")):
-        is_finer = moments != moments.astype(f"datetime64[{coarse}]")
-        texts[is_finer] = np.datetime_as_string(moments[is_finer], unit=unit)
+    is_timed = moments != moments.astype("datetime64[D]")
+    texts[is_timed] = np.datetime_as_string(moments[is_timed], unit="s")
+    is_fraction = moments != moments.astype("datetime64[s]")
+    texts[is_fraction] = np.datetime_as_string(moments[is_fraction], unit="us")
     hashes = np.asarray(pd.util.hash_array(np.append(texts, ""), categorize=False), dtype=np.uint64)
     hashes[-1] = 0  # of missing cells, whose code is -1
     return hashes[codes]
