@@ -53,7 +53,15 @@ def test_of_two_kinds_of_cells_none_is_searched_for(browser, cells):
         page.read_table()
         # Who owns pictures knows them by their names.
         assert "cell_00.png" in page.text("#preview tbody tr")
-        begin(page, "kind", ["blast", "lymphocyte"])
+        begin(page, "kind", ["blast", "lymphocite"])
+        page.wait(lambda: "Find waits until" in page.text("#mode-note"))
+        back(page)  # a class was misspelt: without a label the names can be given again
+        page.click_words("kind")
+        page.wait(lambda: page.find("#begin-dialog").get_attribute("open"))
+        page.find("#begin-classes").clear()
+        page.find("#begin-classes").send_keys("blast\nlymphocyte")
+        to_labelling(page, "Begin to label")
+        assert page.text("#classes") == "blast1lymphocyte2"
         page.wait(lambda: "Find waits until" in page.text("#mode-note"))
         assert page.mode() == "learn"
         assert page.text("#want option:checked") == "choose …"

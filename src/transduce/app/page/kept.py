@@ -14,6 +14,7 @@ from transduce.core.files import make_folder, write_text
 from transduce.core.types import JsonObject
 
 COPIES = "copies.json"  # in the folder of what was computed: files that were dropped on the page
+NAMING = ("start", "class", "wanted", "mode")  # lines of a journal that no label came of
 What = Literal["computed", "said", "labels", "copy"]
 
 
@@ -67,6 +68,15 @@ def journals_of(table: Path) -> list[Path]:
             if json.loads(file.readline()).get("table") == table.name:
                 journals.append(path)
     return journals
+
+
+def holds_decisions(journal: Path) -> bool:
+    """Return whether somebody decided anything while labelling, besides naming the classes."""
+    with journal.open("rb") as file:
+        kinds = (json.loads(line).get("kind") for line in file)
+        with suppress(ValueError, AttributeError):  # a torn line is a decision, too
+            return not all(kind in NAMING for kind in kinds)
+    return True
 
 
 def note_copy(table: Path, folder: Path) -> None:

@@ -29,6 +29,7 @@ from transduce.app.filling.sources import FrameSource
 from transduce.app.labelling.session import journal_path
 from transduce.app.labelling.table import MOST_SHOWN, LabelTable
 from transduce.app.page.histograms import shape_of_numbers, shape_of_texts
+from transduce.app.page.kept import holds_decisions
 from transduce.app.page.one_table import one_table
 from transduce.app.page.run import KNOWN, GivenLabels, as_chosen
 from transduce.app.page.workspace import CARDS, Choices
@@ -406,9 +407,15 @@ class Preview:
         return self._suiting[key]
 
     def _is_begun(self, name: str) -> bool:
-        """Return whether a column was labelled before: there is a journal of it."""
+        """Return whether a column was labelled before: there is a journal with decisions."""
+        journal = self.journal_of(name)
+        return journal.exists() and holds_decisions(journal)
+
+    def journal_of(self, name: str) -> Path:
+        """Return where labels of a column are, or would be."""
         journal = journal_path(replace(self.shown, target=name))
-        return journal is not None and journal.exists()
+        assert journal is not None  # the table is a file
+        return journal
 
     # ---------------------------------------------------------------------------- labelled and not
 

@@ -32,11 +32,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from transduce.app.filling.sources import FrameSource
 from transduce.app.labelling.journal import Label
-from transduce.app.labelling.session import Session, SessionSettings, journal_path
+from transduce.app.labelling.session import Session, SessionSettings
 from transduce.app.labelling.table import IMAGES, MOST_SHOWN, LabelTable, read_label_table
 from transduce.app.page import corrected_copy, lists
 from transduce.app.page import view as views
-from transduce.app.page.kept import journals_of
+from transduce.app.page.kept import holds_decisions, journals_of
 from transduce.app.page.preview import FIRST_ROWS, AnswerRows, Preview, outlook
 from transduce.app.page.printed import render_drawn_rows
 from transduce.app.page.run import (
@@ -580,8 +580,7 @@ class OpenServer:
         choices = self.workspace.saved.choices
         if not choices.labels:
             return False
-        journal = journal_path(replace(self.preview.shown, target=str(choices.target)))
-        return journal is not None and journal.name == name
+        return self.preview.journal_of(str(choices.target)).name == name
 
     def _given(self) -> GivenLabels | None:
         """Return the labels of the labelling page that take part.
@@ -754,6 +753,11 @@ class OpenServer:
                 raise ValueError("Choose the column of predictions among the others.")
             changes["predictions"] = [predictions]  # once some are checked, a fill corrects them
         self.workspace.change(*_version(body), changes)
+        journal = self.preview.journal_of(name)
+        with self.label.lock:
+            self._end_labelling()
+            if classes and journal.exists() and not holds_decisions(journal):
+                journal.unlink()  # of classes that were named before, and perhaps misspelt
         self._open_labelling(classes=classes, mode=None, predictions=predictions)
 
     def _label(self, body: Body) -> None:
