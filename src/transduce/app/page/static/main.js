@@ -37,7 +37,9 @@ function draw() {
   showAnswers(model, view[model.list], view.certificate.no_answers, choose);
   const own = about.home ? " These are quick answers of this page, renewed after each label. The table is filled by more methods, when you are back." : "";
   const none = /^nobody[^:]*: (.*)$/.exec(view.source); // and why
-  const by = none ? `No answers yet: ${none[1]}.` : `Answers by ${view.source}${restsOn(about.columns)}.`;
+  const from = restsOn(about.columns);
+  const later = from ? ` They come${from.slice(1)}.` : "";
+  const by = none ? `No answers yet: ${none[1]}.${later}` : `Answers by ${view.source}${from}.`;
   $("source").textContent = `${about.task === "classes" ? "Labelled + answered. " : ""}${by}${view.thinking ? " Thinking again …" : ""}${own}`;
   $("undo").disabled = !view.can_undo;
   $("skip").disabled = Boolean(model.looking) || !view.proposal;
