@@ -429,3 +429,20 @@ def test_a_note_below_rows_that_mostly_lack_a_value_is_left_out(last):
 def test_rows_count_from_one(rows):
     with pytest.raises(OptionError, match="Rows count from 1"):
         LayoutRequest.read(None, None, rows)
+
+
+@pytest.mark.parametrize("name", ["id", None])
+@pytest.mark.parametrize(
+    "spelled", ["{} EUR", "EUR {}", "{} kg", "{} %", "<{}", "{} H", "- ${}", "({} USD)", "{}-"]
+)
+def test_a_first_row_of_amounts_is_no_description(name, spelled):
+    rows = [[f"p{i}", *[spelled.format(i + k + 0.5) for k in range(3)]] for i in range(8)]
+    layout = find_layout([[name, "x", "y", "z"], *rows])
+    assert layout.header == (0,)
+    assert len(layout.rows) == 8
+
+
+def test_times_below_groups_are_names():
+    rows = [[f"p{i}", 1.5 + i, 2.5 + i, 3.5 + i] for i in range(8)]
+    layout = find_layout([["id", "Conc", None, None], [None, "0 h", "24 h", "48 h"], *rows])
+    assert layout.names == ["id", "Conc 0 h", "Conc 24 h", "Conc 48 h"]

@@ -285,6 +285,30 @@ def _holds_number(cell: Cell) -> bool:
     return amount is not None and amounts.unit_of(amount) is not None
 
 
+def _is_like_those_below(rows: Rows, place: int, column: int) -> bool:
+    """Return whether a cell is a number with the unit that numbers below it have, as "5 EUR" is.
+
+    Above plain numbers "24 h" may be a name.
+    """
+    unit = _unit_in(rows[place][column])
+    if unit is None:
+        return False
+    below = rows[place + 1 : place + 1 + FIRST_CELLS]
+    units = {_unit_in(row[column]) for row in below if _has_cell(row, column)}
+    return unit in units
+
+
+def _unit_in(cell: Cell) -> str | None:
+    """Return the unit of a number in a cell, "" if it has none, None if it is no number."""
+    if not isinstance(cell, str):
+        return "" if is_number(cell) else None
+    text = cell.strip()
+    if not any(map(str.isdigit, text)):
+        return None
+    limit = LIMIT.fullmatch(text)
+    return amounts.unit_of(amounts.amount_in(limit["rest"].strip() if limit else text))
+
+
 def _is_filler(cell: Cell) -> bool:
     """Return whether a cell says in words or signs that it is empty."""
     return isinstance(cell, str) and cell.strip().lower() in HOLES
@@ -313,7 +337,8 @@ def _names_in(rows: Rows, place: int) -> set[int]:
     """
     row = rows[place]
     filled = filled_places(row)
-    names = {column for column in filled if _is_name(row[column])}
+    with_text = [column for column in filled if _is_name(row[column])]
+    names = {column for column in with_text if not _is_like_those_below(rows, place, column)}
     moments = set()
     for column in set(filled) - names:
         below = rows[place + 1 : place + 1 + FIRST_CELLS]
