@@ -64,4 +64,5 @@ def mark_rows(result: FillResult, selection: Selection) -> pd.DataFrame:
 def about_selection(result: FillResult, selection: Selection) -> str:
     """Return how many rows were picked, and what holds of them."""
     picked = counted(len(selection), "row is", "rows are")
-    return f"{picked} selected (column {result.target}_selected). {selection.guarantee}"
+    column = f"{result.target}_selected"
+    return f"{picked} selected (column {column}). Guarantee: {selection.guarantee}"
