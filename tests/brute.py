@@ -12,6 +12,7 @@ from scipy.optimize import least_squares, minimize
 from scipy.special import ndtr
 from scipy.stats import hypergeom, multivariate_normal, norm
 from scipy.stats import t as student_t
+from sklearn.base import clone
 
 
 def every_sample(n_rows, n_labels):
@@ -20,6 +21,23 @@ def every_sample(n_rows, n_labels):
         mask = np.zeros(n_rows, dtype=bool)
         mask[list(chosen)] = True
         yield mask
+
+
+def corrected_predictions(estimator, X, y, predictions):
+    """Labels completed, and answers at all rows, by a fit to labels minus predictions, written out."""
+    missing = np.isnan(y)
+    residuals = y - predictions
+    model = clone(estimator)
+    completed = y.copy()
+    if hasattr(model, "missing_label"):  # it takes all rows at once
+        model.fit(X, residuals)
+        answers = model.predict(X) + predictions
+        completed[missing] = model.transduction_[missing] + predictions[missing]
+    else:
+        model.fit(X[~missing], residuals[~missing])
+        answers = model.predict(X) + predictions
+        completed[missing] = answers[missing]
+    return completed, answers
 
 
 def difference_estimate(y, f, labelled):

@@ -21,7 +21,7 @@ from transduce import (
     TransductiveRidge,
     TransductiveRidgeClassifier,
 )
-from transduce.model_selection import TransductiveSearchCV
+from transduce.model_selection import CorrectedPredictions, TransductiveSearchCV
 
 NUMBERS = [("ridge", TransductiveRidge(ridge=0.1, width=2.0)), ("linear", Ridge())]
 CLASSES = [
@@ -43,6 +43,7 @@ ONE_OF_EACH = [
     TransductiveBlend(CLASSES, cv=2, task="classification", random_state=0),
     ConformalTransducer(TransductiveRidgeClassifier(ridge=0.1, width=2.0), random_state=0),
     TransductiveSearchCV(TransductiveRidge(ridge=0.1), WIDTHS, cv=2),
+    CorrectedPredictions(TransductiveRidge(ridge=0.1, width=2.0), predictions=0),
 ]
 
 # The other task, and other settings, with other code behind the same shell.
@@ -70,6 +71,9 @@ VARIANTS = [
     ConformalTransducer(RidgeConfidenceMachine(), random_state=0),
     TransductiveSearchCV(Ridge(), {"fit_intercept": [True]}, cv=2),
     TransductiveSearchCV(LogisticRegression(), {"C": [1.0]}, cv=2),
+    CorrectedPredictions(Ridge(), predictions=0),
+    TransductiveBlend(NUMBERS, cv=2, task="regression", predictions=0, random_state=0),
+    ConformalTransducer(Ridge(), predictions=0, random_state=0),
 ]
 
 

@@ -552,10 +552,12 @@ def of_estimators() -> dict[str, list[Call]]:
         ),
         "transduce.SpectralGraphTransducer": estimator_calls(graph, CLASSES, **settings_of_graph),
         "transduce.TransductiveBlend": estimator_calls(
-            blend, NUMBERS, slow=True, cv=2, task="regression", random_state=0
+            blend, NUMBERS, slow=True, cv=2, task="regression", predictions=0, random_state=0
         ),
         "transduce.ConformalTransducer": [
-            *estimator_calls(conformal, NUMBERS, slow=True, confidence=0.8, calibration=8),
+            *estimator_calls(
+                conformal, NUMBERS, slow=True, confidence=0.8, calibration=8, predictions=0
+            ),
             Call(
                 lambda above, false_discovery: [
                     fitted(conformal, False)
@@ -934,6 +936,10 @@ def of_selection() -> dict[str, list[Call]]:
         ).fit(X, y)
         return [found.best_score_, found.predict(NEW)]
 
+    def corrected(**settings: Any) -> Any:
+        usual = {"predictions": 0} | settings
+        return model_selection.CorrectedPredictions(Ridge(), **usual)
+
     choosing = {"X": X, "y": NUMBERS}
     truth, guess = np.array(["a", "b"] * 4), np.array(["a", "a"] * 4)
     sure = np.linspace(0.1, 0.9, 8)
@@ -962,6 +968,9 @@ def of_selection() -> dict[str, list[Call]]:
             Call(search, {"X": X, "y": NUMBERS}),
             Call(search, {"X": X, "y": NUMBERS, "cv": 2}, "settings", ("cv",)),
         ],
+        "transduce.model_selection.CorrectedPredictions": estimator_calls(
+            corrected, NUMBERS, predictions=0
+        ),
         "transduce.metrics.rejection_curve": [Call(metrics.rejection_curve, rejection)],
         "transduce.metrics.area_under_rejection_curve": [
             Call(metrics.area_under_rejection_curve, rejection)

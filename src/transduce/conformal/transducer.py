@@ -27,8 +27,22 @@ from transduce.core.answer import Answer
 from transduce.core.checks import check_random_state
 from transduce.core.computing import reusing
 from transduce.core.guarantee import Guarantee, ShiftWarning, TooFewLabelsWarning
-from transduce.core.types import AnyArray, Array, KnownTask, Labels, Mask, Rows, Seed
+from transduce.core.types import (
+    AnyArray,
+    Array,
+    ColumnName,
+    KnownTask,
+    Labels,
+    Mask,
+    Rows,
+    Seed,
+)
 from transduce.core.validation import Transducer, check_given
+from transduce.model_selection.corrected import (
+    CorrectedPredictions,
+    read_predictions,
+    refusal_of_classes,
+)
 from transduce.model_selection.estimator_kinds import own_missing_label
 from transduce.model_selection.fit_and_predict import (
     FittedEstimator,
@@ -99,6 +113,10 @@ class ConformalTransducer(Transducer):
         are.
     classes : collection, optional
         Classes that are known besides those that have a label.
+    predictions : hashable, optional
+        Numbers: a column of X, by name or position, with predictions that were made elsewhere
+        without the labels. The estimator corrects them, as `CorrectedPredictions` of
+        `transduce.model_selection` does, and the guarantee holds as without them.
     random_state : int, RandomState or None, default=None
         Seed of which labels are held out, of the shuffle, and of the test.
     missing_label : object, default=None
@@ -164,6 +182,7 @@ class ConformalTransducer(Transducer):
     test_exchangeability: bool = True
     tolerance: float | None = None
     classes: Any = None
+    predictions: ColumnName | None = None
     random_state: Seed = None
     missing_label: Any = None
 
@@ -174,12 +193,15 @@ class ConformalTransducer(Transducer):
         levels, task = self._check_settings()
         check_given(self, y)
         problem = self._read_problem(X, y, task)
+        if self.predictions is not None:
+            # Here rows still have the numbers that the user knows.
+            read_predictions(problem.X, self.predictions)
         rows = problem.rows
         random = check_random_state(self.random_state)
         design = bind_labels(self.labels, ~problem.sample.labelled)
         held_out = self._hold_out(problem, design, levels, random)
-        inner = design.prepare_estimator(self.estimator, rows[~held_out])
-        again = design.prepare_estimator(self.estimator, rows)
+        inner = self._correcting(design.prepare_estimator(self.estimator, rows[~held_out]))
+        again = self._correcting(design.prepare_estimator(self.estimator, rows))
         first, second = self._fit_estimator(problem, held_out, inner, again, random)
         shares = None
         if design.spec.chosen_by_class:
@@ -231,6 +253,12 @@ class ConformalTransducer(Transducer):
             known=known,
         )
 
+    def _correcting(self, estimator: Any) -> Any:
+        """Return the estimator, around it what adds the given predictions, if there are any."""
+        if self.predictions is None:
+            return estimator
+        return CorrectedPredictions(estimator, predictions=self.predictions)
+
     def _hold_out(
         self,
         problem: Problem,
@@ -255,6 +283,8 @@ class ConformalTransducer(Transducer):
             checks.check_flag(name, getattr(self, name))
         if self.label_conditional and not is_class:
             raise ValueError("label_conditional=True is for classes; for numbers leave it False.")
+        if self.predictions is not None and is_class:
+            raise refusal_of_classes()
         if self.tolerance is not None:
             _check_tolerance(self.tolerance, is_class)
         return levels, "classification" if is_class else "regression"

@@ -14,10 +14,16 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from transduce.core import checks, validation
 from transduce.core.checks import check_random_state
-from transduce.core.types import AnyArray, Array, Labels, Rows, Seed, Task
+from transduce.core.types import AnyArray, Array, ColumnName, Labels, Rows, Seed, Task
 from transduce.core.validation import Transducer
 from transduce.core.words import TASKS
-from transduce.ensemble.blend_fit import Asking, Earlier
+from transduce.ensemble.blend_fit import Asking, BlendFit, Earlier
+from transduce.model_selection.corrected import (
+    less_predictions,
+    read_predictions,
+    refusal_of_classes,
+    refusal_of_kernels,
+)
 from transduce.model_selection.estimator_kinds import name_members, own_missing_label
 from transduce.model_selection.folds import Folds
 from transduce.model_selection.methods import (
@@ -68,6 +74,10 @@ class TransductiveBlend(Transducer, _BaseComposition):
         Where those default members compute that can: transductive ridge, the Gaussian process and
         the spectral graph transducer, from 500 rows on. As `transduce.device.to_device` takes it;
         predictions are numpy arrays.
+    predictions : hashable, optional
+        Numbers: a column of X, by name or position, with predictions that were made elsewhere
+        without the labels. Members are fitted to the labels minus the predictions, which are added
+        to the blend; they stay a feature.
     random_state : int, RandomState or None, default=None
         Seed of the folds and of the default members.
     missing_label : object, default=None
@@ -115,6 +125,7 @@ class TransductiveBlend(Transducer, _BaseComposition):
     n_jobs: int | None = None
     budget_seconds: float | None = None
     device: str | None = None
+    predictions: ColumnName | None = None
     random_state: Seed = None
     missing_label: Any = None
 
@@ -126,6 +137,9 @@ class TransductiveBlend(Transducer, _BaseComposition):
         Shapes: X (n, d), y (n,).
         """
         members, problem = self._read(X, y)
+        predictions = self._read_predictions(X)
+        if predictions is not None:
+            problem = less_predictions(problem, predictions)
         random = check_random_state(self.random_state)
         left_out: dict[str, str] = {}
         if self.estimators is None:
@@ -140,7 +154,30 @@ class TransductiveBlend(Transducer, _BaseComposition):
         if fitted.out_of_fold is not None:
             self.out_of_fold_ = fitted.out_of_fold
         self.answer_, self.transduction_ = fitted.answer(left_out)
+        if predictions is not None:
+            self._add(predictions, fitted)
         return self
+
+    def _read_predictions(self, X: Rows) -> Array | None:
+        """Return what was predicted elsewhere at each row (n,); None if that is not corrected."""
+        if self.predictions is None:
+            return None
+        if self.task_ == "classification":
+            raise refusal_of_classes()
+        table = read_table(X)
+        if get_tags(self).input_tags.pairwise:
+            raise refusal_of_kernels()
+        return read_predictions(table, self.predictions)
+
+    def _add(self, predictions: Array, fitted: BlendFit) -> None:
+        """Add the predictions (n,) to all that was fitted to the labels minus them."""
+        problem = fitted.problem
+        self.answer_ = self.answer_.shifted(predictions[self.answer_.rows])
+        reached = np.asarray(self.answer_.status != "unreached")
+        self.transduction_ = problem.sample.complete(self.answer_.values, reached)
+        if fitted.out_of_fold is not None and fitted.hidden is not None:
+            rows = problem.rows[np.unique(fitted.hidden.hidden)]
+            self.out_of_fold_ = fitted.out_of_fold.add(predictions[rows], axis=0)
 
     def _members_in_budget(self, case: Case) -> tuple[dict[str, Any], dict[str, str]]:
         """Return the default members that fit the budget as planned, and why others do not."""
@@ -219,6 +256,8 @@ class TransductiveBlend(Transducer, _BaseComposition):
         With `return_std` standard errors too, of numbers whose weights were estimated; NaN where
         they are not known. Shapes: X (m, d), predictions and standard errors (m,).
         """
+        check_is_fitted(self)
+        predictions = self._read_predictions(X)
         mean, spread = self._extend(X)
         if self.answer_.classes is not None:
             if return_std:
@@ -226,12 +265,15 @@ class TransductiveBlend(Transducer, _BaseComposition):
                     "return_std is for numbers; predict_proba says how sure a class is."
                 )
             return self.classes_[mean.argmax(axis=1)]
+        values = mean
+        if predictions is not None:
+            values = mean + predictions
         if not return_std:
-            return mean
+            return values
         errors = self._fit.standard_errors(mean, spread)
         if errors is None:
             errors = np.full(len(mean), np.nan)
-        return mean, errors
+        return values, errors
 
     @available_if(lambda self: self._kind() != "regression")
     def predict_proba(self, X: Rows) -> Array:
