@@ -208,6 +208,16 @@ def test_answers_in_folds_are_those_of_refits():
     np.testing.assert_allclose(found, again.predict(X[hidden]), rtol=1e-12)
 
 
+def test_where_all_labels_but_one_are_equal_its_fold_is_answered_by_them():
+    X = np.random.default_rng(0).normal(size=(12, 3))
+    y = np.where(np.arange(12) == 5, 5.0, 0.0)
+    everything = np.arange(12)
+    folds = [(np.delete(everything, row), everything[[row]]) for row in everything]
+    answers = LinearRegressor(farthest=3.0).fit(X, y).answers_in_folds(folds)
+    assert answers[5] == [0.0]
+    assert np.isfinite(np.concatenate(answers)).all()
+
+
 def test_a_line_is_told_from_noise():
     rng = np.random.default_rng(3)
     X = rng.normal(size=(15, 10))

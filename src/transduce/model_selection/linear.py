@@ -110,8 +110,8 @@ class LinearRegressor(RegressorMixin, BaseEstimator):
 
     A total of columns, or a conversion of units, is found to rounding, also among more features
     than labels. Other labels are answered by the mean of ridge regressions with many penalties,
-    each weighed by how likely it makes the labels. Features are cut off at `farthest`, unless
-    leave-one-out error is much smaller without.
+    each weighed by how likely it makes the labels. Features are cut off at `farthest`, or beyond it
+    where leave-one-out error is small, or much smaller without the cut.
     """
 
     def __init__(self, *, standardize: bool = True, farthest: float = np.inf) -> None:
@@ -253,8 +253,8 @@ def ridge_line(
 ) -> Line:
     """Return ridge regression, averaged over penalties.
 
-    Features are cut off, unless a line through those that are not is much better or nearly exact;
-    then they are only as far as that is safe.
+    Features are cut off, the farther out the less the line is off at labels that it has not seen. A
+    line that is nearly exact, or much better without the cut, goes on as far as that is safe.
     """
     centre = np.zeros(X.shape[1])
     scale = np.ones(X.shape[1])
@@ -276,13 +276,15 @@ def ridge_line(
         if is_cut:
             uncut = _penalised(np.clip(Z, -FARTHEST_UNCUT, FARTHEST_UNCUT), target)
         is_much_better = is_cut and uncut.error < MUCH_BETTER * fit.error
-        off = float(np.sqrt(uncut.error / np.mean(target**2)))
+        spread = float(np.mean(target**2))  # 0 where all labels but hidden ones are equal
+        off = float(np.sqrt(uncut.error / spread)) if spread > 0.0 else np.inf
         is_nearly_exact = off < NEARLY_EXACT
         if is_much_better or is_nearly_exact:
             farthest = FARTHEST_UNCUT
         else:
             farthest = min(farthest * _times_as_far(off), FARTHEST_UNCUT)
-        fit = _penalised(np.clip(Z, -farthest, farthest), target)
+        if is_cut:
+            fit = _penalised(np.clip(Z, -farthest, farthest), target)
     coefficients = size * fit.coefficients
     intercept = y_mean - float(fit.means @ coefficients)
     return Line(coefficients, intercept, centre, scale, farthest, is_nearly_exact)
