@@ -22,7 +22,7 @@ _TIMES_POWER = re.compile(  # as in "1.2 x 10^3" and "1.2 × 10³"; "x10^9/L" is
     r"(?<=\d)\s?[x×·*]\s?10(?:(?:\^|\*\*)\(?([-+]?\d{1,2})\)?|([⁻⁺]?[⁰¹²³⁴-⁹]{1,2}))(?!\s?/|\w)"
 )
 _SUPERSCRIPTS = str.maketrans("⁻⁺⁰¹²³⁴⁵⁶⁷⁸⁹", "-+0123456789")
-_SAS_POWER = re.compile(r"(?<=[\d.])[dD](?=[-+]\d\d$)")
+_SAS_POWER = re.compile(r"([-+]?\d*\.\d*)[dD]([-+]\d\d)")  # always with a point: 12D-03 is a code
 _NO_CENTS = re.compile(r"(?<=\d)[.,]\s?[-—]{1,2}(?=\s*[^\d\s]*$)")  # of prices: "5,-" is five
 
 _SYMBOLS = "$¢£¤¥฿៛₠-₿"
@@ -140,7 +140,9 @@ def with_plain_signs(text: str) -> str:
         plain = plain[mark.end() :].lstrip()
     if "10" in plain:
         plain = _TIMES_POWER.sub(_as_exponent, plain, count=1)
-    plain = _SAS_POWER.sub("e", plain)
+    power = _SAS_POWER.fullmatch(plain)
+    if power is not None:
+        plain = f"{power[1]}e{power[2]}"
     plain = _NO_CENTS.sub("", _SHORTENED.sub(r"\1 ", plain, count=1))
     signed = _SIGN_BEFORE_CURRENCY.match(plain)
     if signed is None:

@@ -81,7 +81,8 @@ LIMIT = re.compile(
 _ABOVE = re.compile(rf"(?i:>=|=>|[>≥›]|{_MORE})")
 _MARK = re.compile(
     r"(?P<number>.*?[\d.,%])(\s*([*†‡§¶#°ªº¹²³⁴-⁹]+|\^\w{1,2}|\[\w{1,3}\]|(±|\+/?-)\s*[\d.,]+"
-    r"|\(?!{1,3}\)?|\((\*|HH?|LL?)\)|[a-z]\))|\s(HH?|LL?))"  # H and L of laboratories: high, low
+    r"|\(?!{1,3}\)?|\((\*|HH?|LL?)\))"
+    r"|\s[a-z]\)|\s(HH?|LL?))"  # 1a) is a name; H and L of laboratories: high, low
 )
 _ESCAPED = re.compile(r"&(lt|gt|le|ge);")  # as web pages write < and >
 _LIMITS = (
