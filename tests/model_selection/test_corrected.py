@@ -308,6 +308,13 @@ def test_a_row_without_a_prediction_is_named(around, odd):
         AROUND[around](RIDGE).fit(X, y)
 
 
+def test_a_blend_without_members_names_the_row_too():
+    X, _, y = judged(60, 40)
+    X.loc[3, "llm"] = np.nan
+    with pytest.raises(ValueError, match=r"'llm' of X has no usable number.* 1 row, .*: 3\."):
+        TransductiveBlend(predictions="llm", random_state=0).fit(X, y)
+
+
 @pytest.mark.parametrize("around", AROUND)
 def test_a_new_row_without_a_prediction_is_named(around):
     X, _, y = judged(60, 40)

@@ -18,12 +18,7 @@ from transduce.core.types import AnyArray, Array, ColumnName, Labels, Rows, Seed
 from transduce.core.validation import Transducer
 from transduce.core.words import TASKS
 from transduce.ensemble.blend_fit import Asking, BlendFit, Earlier
-from transduce.model_selection.corrected import (
-    less_predictions,
-    read_predictions,
-    refusal_of_classes,
-    refusal_of_kernels,
-)
+from transduce.model_selection.corrected import less_predictions, read_predictions
 from transduce.model_selection.estimator_kinds import name_members, own_missing_label
 from transduce.model_selection.folds import Folds
 from transduce.model_selection.methods import (
@@ -136,10 +131,7 @@ class TransductiveBlend(Transducer, _BaseComposition):
 
         Shapes: X (n, d), y (n,).
         """
-        members, problem = self._read(X, y)
-        predictions = self._read_predictions(X)
-        if predictions is not None:
-            problem = less_predictions(problem, predictions)
+        members, problem, predictions = self._read(X, y)
         random = check_random_state(self.random_state)
         left_out: dict[str, str] = {}
         if self.estimators is None:
@@ -159,15 +151,10 @@ class TransductiveBlend(Transducer, _BaseComposition):
         return self
 
     def _read_predictions(self, X: Rows) -> Array | None:
-        """Return what was predicted elsewhere at each row (n,); None if that is not corrected."""
+        """Return what was predicted elsewhere at each row (n,); None if nothing was."""
         if self.predictions is None:
             return None
-        if self.task_ == "classification":
-            raise refusal_of_classes()
-        table = read_table(X)
-        if get_tags(self).input_tags.pairwise:
-            raise refusal_of_kernels()
-        return read_predictions(table, self.predictions)
+        return read_predictions(read_table(X), self.predictions)
 
     def _add(self, predictions: Array, fitted: BlendFit) -> None:
         """Add the predictions (n,) to all that was fitted to the labels minus them."""
@@ -198,10 +185,10 @@ class TransductiveBlend(Transducer, _BaseComposition):
         if isinstance(earlier, TransductiveBlend):  # where one class was visible it is none
             self._earlier = Earlier(earlier._fit, places)
 
-    def _read(self, X: Rows, y: Labels) -> tuple[dict[str, Any], Problem]:
-        """Check the settings; return given members, and table and labels.
+    def _read(self, X: Rows, y: Labels) -> tuple[dict[str, Any], Problem, Array | None]:
+        """Check the settings; return given members, table and labels, and given predictions.
 
-        Default members get finite numbers.
+        Default members get finite numbers. Labels are those less the predictions.
         """
         validation.check_given(self, y)
         checks.check_choice("task", self.task, TASKS)
@@ -219,6 +206,7 @@ class TransductiveBlend(Transducer, _BaseComposition):
             raise ValueError(
                 "Some members take a precomputed kernel, others features: give members of one kind."
             )
+        predictions = self._read_predictions(X)
         rows = self._rows(X, reset=True)
         problem = read_problem(
             X,
@@ -231,7 +219,9 @@ class TransductiveBlend(Transducer, _BaseComposition):
         self.task_ = problem.task
         if problem.classes is not None:
             self.classes_ = problem.classes
-        return members, problem
+        if predictions is not None:
+            problem = less_predictions(problem, predictions)
+        return members, problem, predictions
 
     def _rows(self, X: Rows, *, reset: bool) -> Any:
         """Return features as the default members need them, or as the given ones may take them."""

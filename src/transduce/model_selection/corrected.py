@@ -88,8 +88,6 @@ class CorrectedPredictions(NumberTransducer):
         if is_classifier(self.estimator):
             raise refusal_of_classes()
         problem = read_problem(X, y, task="regression", estimators=[self.estimator])
-        if problem.pairwise:
-            raise refusal_of_kernels()
         predictions = read_predictions(problem.X, self.predictions)
         validate_data(self, problem.X, reset=True, skip_check_array=True)
         problem = less_predictions(problem, predictions)
@@ -145,16 +143,15 @@ def refusal_of_classes() -> ValueError:
     )
 
 
-def refusal_of_kernels() -> ValueError:
-    """Return why a precomputed kernel has no predictions."""
-    return ValueError(
-        "predictions is a column of features, and a precomputed kernel has none: subtract the "
-        "predictions from y yourself, and add them again."
-    )
-
-
 def less_predictions(problem: Problem, predictions: Array) -> Problem:
     """Return a problem of numbers with labels less the predictions (n,) of their rows."""
+    if problem.classes is not None:
+        raise refusal_of_classes()
+    if problem.pairwise:
+        raise ValueError(
+            "predictions is a column of features, and a precomputed kernel has none: subtract the "
+            "predictions from y yourself, and add them again."
+        )
     return replace(problem, labels=problem.labels - predictions[problem.rows])
 
 
