@@ -221,6 +221,26 @@ class TestGroups:
         result = fill(frame[["size", "kind", "price"]], "price", method="ridge")
         assert result.estimate("mean", by="kind").index.tolist() == ["north", "south", "(missing)"]
 
+    def test_groups_are_merged_as_the_note_says(self):
+        frame, _, _ = make_table()
+        shouted = frame["region"] == "north"
+        shouted &= np.arange(len(frame)) % 7 == 0
+        frame["region"] = frame["region"].mask(shouted, "NORTH ")
+        table = frame[["size", "region", "price"]]
+        merged = fill(table, "price", method="ridge")
+        assert any("'NORTH ' (" in note or "'NORTH' (" in note for note in merged.notes)
+        lines = merged.estimate("mean", by="region")
+        assert lines.index.tolist() == ["north", "south", "west"]
+        in_one_spelling = prices()[0].estimate("mean", by="region")
+        assert lines["n_labels"].tolist() == in_one_spelling["n_labels"].tolist()
+        pair = merged.estimate("difference NORTH, South", by="region")
+        assert pair.index.tolist() == ["north - south"]
+        slopes = merged.estimate("slope of region")
+        assert "region = NORTH" not in " ".join(map(str, slopes.index))
+        apart = fill(table, "price", method="ridge", case_sensitive=True)
+        names = apart.estimate("mean", by="region").index.tolist()
+        assert sorted(name.strip() for name in names) == ["NORTH", "north", "south", "west"]
+
     def test_blank_texts_and_the_bare_word_above_are_groups(self):
         names = ["above", " ", "", "above 3", "up to 1", "10 up", "7 up", None]
         groups = read_groups(pd.DataFrame({"group": names}), "group")

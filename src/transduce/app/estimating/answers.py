@@ -136,7 +136,7 @@ def _answer(column: PredictedColumn, question: Question, level: float) -> Answer
         return Answered(question, frame, level)
     groups = None
     if question.by is not None:
-        groups = read_groups(column.frame, question.by)
+        groups = read_groups(column.frame, question.by, case_sensitive=column.case_sensitive)
     frame = _estimate(column, question, groups, level)
     if column.doubt or column.is_in_doubt(level):
         frame = frame.assign(kind="none", lower=-np.inf, upper=np.inf, labels_for_half=pd.NA)
@@ -343,12 +343,16 @@ def _differences(
 
 
 def _find_group(names: list[Any], name: Any) -> Any:
-    """Return the group that is meant, also where a number was written as text."""
+    """Return the group that is meant, however its capitals or a number are written."""
     by_name = {str(group): group for group in names}
+    key = spelling_key(str(name))
     if name in names:
         return name
     if str(name) in by_name:
         return by_name[str(name)]
+    alike = [group for text, group in by_name.items() if spelling_key(text) == key]
+    if len(alike) == 1:
+        return alike[0]
     raise OptionError(f"No row is of the group {quoted(name)}; groups are {', '.join(by_name)}.")
 
 
@@ -357,11 +361,13 @@ def _regression(column: PredictedColumn, question: Question, how: dict[str, Any]
     values, predictions = column.values_and_predictions()
     regressors = None
     if question.regressors:
-        regressors = read_regressors(column.frame, question.regressors)
+        regressors = read_regressors(
+            column.frame, question.regressors, case_sensitive=column.case_sensitive
+        )
     logistic = not column.is_numeric
     outcome = None
     if question.outcome is not None:
-        outcome = read_outcome(column.frame, question.outcome)
+        outcome = read_outcome(column.frame, question.outcome, case_sensitive=column.case_sensitive)
         logistic = bool(np.isin(outcome, (0.0, 1.0)).all())
     frame = population.estimate_regression(
         values,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
@@ -12,7 +13,7 @@ import pandas as pd
 
 from transduce.app.estimating.predicted import Columns
 from transduce.app.tables.moments import Moments
-from transduce.app.tables.numbers import all_numbers
+from transduce.app.tables.numbers import all_numbers, spelling_key, usual_spellings
 from transduce.core.types import AnyArray, Array, ColumnName, Mask
 from transduce.core.words import OptionError, counted, quoted
 
@@ -44,10 +45,12 @@ class Groups:
         return [name for name in self.names if name in present]
 
 
-def read_groups(frame: Columns, name: ColumnName) -> Groups:
+def read_groups(frame: Columns, name: ColumnName, *, case_sensitive: bool = False) -> Groups:
     """Return the group of every row.
 
-    Numbers, dates and durations with many values are cut at their quartiles.
+    Numbers, dates and durations with many values are cut at their quartiles. Texts that differ in
+    capitals or blanks only are one group, as they are one category of a fit, unless they are
+    `case_sensitive`.
     """
     check_column(frame, name)
     column = frame[name].reset_index(drop=True)
@@ -62,6 +65,8 @@ def read_groups(frame: Columns, name: ColumnName) -> Groups:
             numbers = moments.numbers(column)
             return _quarters(numbers, np.isnan(numbers), moments.shown)
     groups = column.astype(object).to_numpy(copy=True)
+    if not case_sensitive:
+        groups = _in_usual_spelling(groups)
     groups[missing] = MISSING_GROUP
     names = pd.unique(groups).tolist()
     if len(names) > MOST_GROUPS:
@@ -70,6 +75,21 @@ def read_groups(frame: Columns, name: ColumnName) -> Groups:
             f"{MOST_GROUPS}."
         )
     return Groups(groups, sort_groups(names))
+
+
+def _in_usual_spelling(cells: AnyArray) -> AnyArray:
+    """Return cells (n,) whose texts have the spelling that is most frequent; others stay."""
+    # Blank texts are no spellings of a name.
+    counts = Counter(cell for cell in cells.tolist() if isinstance(cell, str) and cell.strip())
+    usual = usual_spellings(dict(sorted(counts.items())))
+    spelled = {text: usual[spelling_key(text)] for text in counts}
+    if all(text == name for text, name in spelled.items()):
+        return cells
+    merged = cells.copy()
+    for row, cell in enumerate(cells.tolist()):
+        if isinstance(cell, str):
+            merged[row] = spelled.get(cell, cell)
+    return merged
 
 
 def _numbers_of(column: pd.Series) -> Array | None:
@@ -192,7 +212,9 @@ def _share_between(column: pd.Series, wide: Array) -> float:
     return float(between / total)
 
 
-def read_regressors(frame: Columns, names: list[ColumnName]) -> pd.DataFrame:
+def read_regressors(
+    frame: Columns, names: list[ColumnName], *, case_sensitive: bool = False
+) -> pd.DataFrame:
     """Return columns of a regression as numbers.
 
     Dates as days or seconds, categories as ones and zeros, without their first.
@@ -217,7 +239,7 @@ def read_regressors(frame: Columns, names: list[ColumnName]) -> pd.DataFrame:
                 f"Column {quoted(name)} has {column.nunique():,} different values that are no "
                 f"numbers: a regression takes numbers, dates, or at most {MOST_GROUPS} categories."
             )
-        groups = read_groups(frame, name)
+        groups = read_groups(frame, name, case_sensitive=case_sensitive)
         if len(groups.names) == 1:
             raise OptionError(
                 f"Column {quoted(name)} has one value only: a regression takes columns that vary."
@@ -237,9 +259,9 @@ def _check_full(name: ColumnName, column: pd.Series) -> None:
         )
 
 
-def read_outcome(frame: Columns, name: ColumnName) -> Array:
+def read_outcome(frame: Columns, name: ColumnName, *, case_sensitive: bool = False) -> Array:
     """Return an outcome as numbers; a column of two values as zeros and ones."""
-    outcome = read_regressors(frame, [name])
+    outcome = read_regressors(frame, [name], case_sensitive=case_sensitive)
     if outcome.shape[1] != 1:
         raise ValueError(
             f"Column {quoted(name)} has more than two classes: an outcome is a number, or one of "

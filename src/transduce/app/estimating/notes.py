@@ -116,7 +116,9 @@ def add_notes(
     """Return estimates with a column ``note``: a sentence, or nothing."""
     hinges: dict[Any, AnyArray] = {}
     if question.what == "regression" and question.outcome is None:
-        regressors = read_regressors(column.frame, question.regressors)
+        regressors = read_regressors(
+            column.frame, question.regressors, case_sensitive=column.case_sensitive
+        )
         values, predictions = column.values_and_predictions()
         hinges = hinges_of_regression(
             values,

@@ -66,6 +66,8 @@ class PredictedColumn:
         Why nothing can be promised of any question, in a sentence; "" as a rule.
     refitted : bool
         Whether predictions at unlabelled rows are those of a fit to all labels.
+    case_sensitive : bool
+        Whether groups that differ in capitals or blanks only are different.
     """
 
     target: Target
@@ -81,6 +83,7 @@ class PredictedColumn:
     beyond: int = 0
     doubt: str = ""
     refitted: bool = False
+    case_sensitive: bool = False
 
     @property
     def asked(self) -> Mask:

@@ -137,6 +137,7 @@ def make_column(
         shares=result.fit.shares,
         limits=possible_range(options),
         given=given,
+        case_sensitive=options.case_sensitive,
         beyond=0 if odds is None else int(np.sum(odds.beyond & result.labels.missing)),
     )
 

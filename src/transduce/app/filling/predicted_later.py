@@ -60,6 +60,7 @@ def predict_later(fitted: FittedFill, frame: pd.DataFrame) -> PredictedColumn:
         assumption=str(getattr(assumption, "later", None) or assumption),
         names=pd.Index([f"row {number:,}" for number in range(1, len(missing) + 1)]),
         limits=possible_range(fitted.options),
+        case_sensitive=fitted.options.case_sensitive,
         doubt=_doubt(fitted, frame.iloc[unlabelled]),
     )
 

@@ -103,6 +103,7 @@ def predict_parts(
         shares=result.fit.shares,
         limits=possible_range(result.options),
         refitted=True,
+        case_sensitive=result.options.case_sensitive,
     )
 
 

@@ -74,7 +74,7 @@ def columns_to_group_by(
         return []
     named = by if isinstance(by, list) else [by]
     for name in named:
-        read_groups(result.seen.frame, name)
+        read_groups(result.seen.frame, name, case_sensitive=result.options.case_sensitive)
         if name == result.labels.name:
             raise OptionError(
                 f"{name!r} is what is filled, and is not known at every row: group by another "

@@ -85,7 +85,7 @@ def tables_by_column(filled: FilledColumn) -> list[JsonObject]:
         if name == column.name or len(tables) == MOST_COLUMNS:
             continue
         try:
-            groups = read_groups(column.frame, name)
+            groups = read_groups(column.frame, name, case_sensitive=column.case_sensitive)
         except (ValueError, TypeError):  # too many groups, or cells that cannot be hashed
             continue
         if 2 <= len(groups.names) <= MOST_GROUPS:
