@@ -446,3 +446,20 @@ def test_times_below_groups_are_names():
     rows = [[f"p{i}", 1.5 + i, 2.5 + i, 3.5 + i] for i in range(8)]
     layout = find_layout([["id", "Conc", None, None], [None, "0 h", "24 h", "48 h"], *rows])
     assert layout.names == ["id", "Conc 0 h", "Conc 24 h", "Conc 48 h"]
+
+
+@pytest.mark.parametrize(
+    "units",
+    [
+        ("g/dL", "-", "1/min"),
+        ("10^9/L", "–", "×10⁹/L"),
+        ("x10^3/µL", "%", "n/a"),
+        ("g/dL", "-", "points"),
+    ],
+)
+def test_a_row_of_units_where_some_column_has_none(units):
+    """A pH has none: its dash makes no row of data of the others."""
+    data = [[f"p{k}", 10 + k, 7.0 + 0.1 * k, 60 + 3 * k] for k in range(8)]
+    layout = find_layout([["patient", "Hb", "pH", "pulse"], [None, *units], *data])
+    assert len(layout.rows) == len(data)
+    assert len(layout.notes) == 1

@@ -587,9 +587,8 @@ def _with_second_row(rows: Rows, header: Header, notes: list[str]) -> Header:
     lower = filled_places(rows[place])
     if len(numeric) < 2 or not set(lower) <= _names_below(rows, place):
         return header
-    numeric = [
-        column for column in numeric if column <= max(lower, default=0)
-    ]  # others joined since
+    # Further columns joined below.
+    numeric = [column for column in numeric if column <= max(lower, default=0)]
     if len(numeric) < 2 or not set(numeric) <= set(lower):
         return header
     columns = sorted({*upper, *lower})
@@ -603,8 +602,9 @@ def _with_second_row(rows: Rows, header: Header, notes: list[str]) -> Header:
         notes.append(f"Names of columns begin with those of their groups, in row {names + 1}.")
         return Header(place, groups=names)
     texts = {str(rows[place][column]).strip().casefold() for column in numeric}
-    if any(_is_filler(rows[place][column]) for column in numeric):  # a row with empty cells
-        return header
+    below_names = [rows[place][column] for column in numeric]
+    if any(map(_is_filler, below_names)) and not any(map(_is_unit, below_names)):
+        return header  # a row with empty cells
     if len(numeric) < FEWEST_DESCRIBED or len(texts) < len(numeric):
         return header
     notes.append(
@@ -636,7 +636,10 @@ def _with_units(rows: Rows, header: Header, notes: list[str]) -> Header:
     return header._replace(units=place)
 
 
-_UNIT = re.compile(r"[\[(].{1,15}[\])]|[^\W\d]{1,8}(/[\w³²]{1,8})+|%|°[CF]", re.UNICODE)
+_UNIT = re.compile(
+    r"[\[(].{1,15}[\])]|[^\W\d]{1,8}(/[\w³²]{1,8})+|%|°[CF]"
+    r"|([x×]?\s?10(\^\d{1,2}|[⁰¹²³⁴-⁹]{1,2})|1)/[^\W\d]{1,8}"  # of counts, and rates: 1/min
+)
 _PLAIN_UNITS = {
     *("m", "cm", "mm", "km", "nm", "µm", "m²", "m³", "g", "kg", "mg", "µg", "ng", "pg", "t"),
     *("l", "ml", "dl", "fl", "s", "ms", "min", "h", "d", "yr", "years", "days", "K", "Pa", "kPa"),
