@@ -64,9 +64,8 @@ def _own_p_values(table: CalibratedTable, ranks: WeightedRanks, codes: AnyArray)
 def _own_p_values_by_shares(table: CalibratedTable, ranks: WeightedRanks, codes: AnyArray) -> Array:
     shares = table.weights.shares
     assert shares is not None
-    joining = replace(
-        ranks, unlabelled_weights=np.ones(len(codes))
-    )  # a row joins a class that is not its own
+    # A row joins a class that is not its own.
+    joining = replace(ranks, unlabelled_weights=np.ones(len(codes)))
     p_values = np.zeros(len(codes))
     for code in np.unique(codes):
         of_class = codes == code
