@@ -129,8 +129,10 @@ class Exchangeability:
         columns: tuple[str, ...] = ()
         running: tuple[str, ...] = ()
         if self.by_column:
-            # Several columns may differ together, and none by itself: the most different is named.
-            columns = names or tuple(map(str, self.features.index[:1]))
+            columns = names
+            if self.shifted and not names:
+                # Several differ together, and none by itself: the most different is named.
+                columns = tuple(map(str, self.features.index[:1]))
             running = tuple(name for name in self.running if name in names)
         return Verdict(
             p_value,

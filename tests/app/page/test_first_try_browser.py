@@ -73,7 +73,8 @@ def test_of_two_kinds_of_cells_none_is_searched_for(browser, cells):
         page.wait(lambda: page.find("#preview tbody tr").is_displayed())
         browser.forward()
         page.see_ways()
-        assert Saved.read(cells / "pictures.csv.transduce").choices.step == "labels"
+        saved = cells / "pictures.csv.transduce"
+        page.wait(lambda: Saved.read(saved).choices.step == "labels")
         assert page.errors() == []
 
 

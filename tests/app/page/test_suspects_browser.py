@@ -24,6 +24,8 @@ def test_a_suspect_is_looked_at_corrected_and_confirmed(browser, tmp_path, no_fi
         page = OpenPage(browser, at.address)
         page.size(1280, 900)
         page.wait(lambda: "5,000.5 in line 13" in page.text("#suspects-list"))
+        page.wait(lambda: "not fit" in page.text("#next-steps-list"))
+        before = page.text("#next-steps-list")
         page.click_words("Look at the row")
         page.wait(lambda: page.text("#row-title") == "Line 13: 5000.5")
         page.click("#row-dialog .close")
@@ -39,7 +41,7 @@ def test_a_suspect_is_looked_at_corrected_and_confirmed(browser, tmp_path, no_fi
         page.wait(lambda: "Fill again" in page.text("#run"))
         page.click_words("Take it back")
         page.wait(lambda: not said().corrected)
-        before = page.text("#next-steps-list")
+        page.wait(lambda: page.text("#next-steps-list") == before)
         page.click_words("It is right")  # the first of the list
         page.wait(lambda: said().right == [SLIP])
         page.wait(lambda: "line 13" not in page.text("#suspects-list"))

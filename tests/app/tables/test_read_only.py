@@ -146,3 +146,10 @@ class TestRefusals:
         monkeypatch.setattr(type(path), "read_bytes", refuse)
         with pytest.raises(PermissionError, match="you have no permission"):
             files.read(path)
+
+
+def test_zeros_of_a_transport_file_are_zeros(tmp_path):
+    """ReadStat writes 0 as the least number above 0, and rows are told apart by their contents."""
+    frame = pd.DataFrame({"x": [0.0, 1.5, -2.0], "name": ["a", "b", "c"]})
+    pyreadstat.write_xport(frame, str(tmp_path / "a.xpt"), file_format_version=5)
+    assert files.read(tmp_path / "a.xpt").frame["x"].tolist() == [0.0, 1.5, -2.0]

@@ -22,6 +22,7 @@ from transduce.app.tables.workbook import choose_sheet, frame_of_rows
 
 OLE_SIGNATURE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"  # of .xls, and of workbooks with a password
 _ENCRYPTED = "EncryptedPackage".encode("utf-16-le")
+LEAST_SAS_NUMBER = 16.0**-65  # above 0, in the floating point of transport files
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,7 +171,9 @@ class StatisticsFormat(_ReadOnlyFormat):
             if self.endings[0] == ".sas7bdat":  # says itself how its texts are encoded
                 return pd.read_sas(io.BytesIO(content), format="sas7bdat", encoding="infer")
             if not content.startswith(b"HEADER RECORD*******LIBV8"):
-                return pd.read_sas(io.BytesIO(content), format="xport", encoding="utf-8")
+                frame = pd.read_sas(io.BytesIO(content), format="xport", encoding="utf-8")
+                # Some programs write 0 as the least number that the format has.
+                return frame.replace(LEAST_SAS_NUMBER, 0.0)
             readstat = _import_library(
                 "pyreadstat", "is a SAS transport file of version 8", "transduce[statistics]"
             )
