@@ -913,3 +913,29 @@ class TestRowsLabelledAfterTheDraw:
     def test_exact_shares_hold_in_as_many_draws_as_they_say(self, chosen):
         assert self.missed(chosen, told=True) <= 0.2 + 1e-12
         assert self.missed(chosen, told=False) > 0.2  # rows that are left are unlike the drawn ones
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_where_times_are_counted_from_moves_no_slope(elsewhere):
+    """Seconds since 1970 within an hour are nearly constant in double precision."""
+    rng = np.random.default_rng(0)
+    seconds = rng.integers(0, 3600, 200).astype(float)
+    x = rng.normal(size=200)
+    y = 0.001 * seconds + x + 0.2 * rng.normal(size=200)
+    labelled = rng.random(200) < 0.5
+    sample = Sample(labelled)
+    if elsewhere:
+        sample = Sample(labelled, elsewhere=labelled & (np.arange(200) < 40))
+    lines = [
+        estimate_regression(
+            np.where(labelled, y, np.nan),
+            np.column_stack([seconds + since, x]),
+            x,
+            sample=sample,
+        )
+        for since in (0.0, 1.7e9)
+    ]
+    numbers = ["estimate", "lower", "upper"]
+    near, far = (frame.loc[["x0", "x1"], numbers].to_numpy() for frame in lines)
+    np.testing.assert_allclose(far, near, rtol=1e-5)
+    assert near[0, 0] == pytest.approx(0.001, rel=0.05)

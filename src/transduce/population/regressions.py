@@ -136,12 +136,19 @@ def linear_coefficients(design: Array, column: PartlyKnown) -> Array:
     elsewhere what it would be for a row with their columns.
     """
     asked = column.sample.asked
-    inverse: Array = np.linalg.pinv(design[asked]).astype(float)
-    if asked.all():
-        return inverse
+    # About their means, in units of their spreads: times within an hour, in seconds since 1970,
+    # have no slope in double precision otherwise.
+    centre = design[asked].mean(axis=0)
+    spread = design[asked].std(axis=0)
+    centre[0] = 0.0  # of the constant
+    spread[~(spread > 0.0)] = 1.0
+    Z = (design - centre) / spread
+    inverse: Array = np.linalg.pinv(Z[asked]).astype(float)
     coefficients = np.empty((design.shape[1], len(design)))
     coefficients[:, asked] = inverse
-    coefficients[:, ~asked] = inverse @ inverse.T @ design[~asked].T
+    coefficients[:, ~asked] = inverse @ inverse.T @ Z[~asked].T
+    coefficients /= spread[:, None]
+    coefficients[0] -= centre[1:] @ coefficients[1:]
     return coefficients
 
 
