@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from transduce import audit
 from transduce.app.auditing.drawing import StrataRequest, draw_by_strata
+from transduce.app.auditing.moved_cells import are_alike
 from transduce.app.cli.app import app
 from transduce.app.tables.files import read
 
@@ -360,3 +361,139 @@ def test_the_command_that_follows_a_draw_quotes_names(tmp_path):
     assert f"--checks '{tmp_path / 'to label.csv'}'" in done.output
     done = run(*words, "--out", tmp_path / "p.csv", "--predictions", "x", "--seed", 1)
     assert "--target 'the price' --predictions x" in done.output
+
+
+@pytest.fixture
+def notes(tmp_path):
+    """A table of notes of which sixty rows were drawn, and their list with true labels."""
+    random = np.random.default_rng(8)
+    n = 400
+    table = pd.DataFrame(
+        {
+            "note_id": [f"N{100000 + row}" for row in random.permutation(n)],
+            "site": random.choice(["north", "south"], n),
+            "words": random.integers(10, 60, n),
+            "weight": random.normal(70, 9, n).round(4),
+            "seen": pd.date_range("2023-01-05", periods=n, freq="31h").astype(str),
+            "score": random.normal(size=n).round(3),
+            "llm": random.choice(["yes", "no"], n),
+        }
+    )
+    table.to_csv(tmp_path / "notes.csv", index=False)
+    words = ("--target", "gold", "--predictions", "llm", "--number", 60, "--seed", 1)
+    paths = ("--list", tmp_path / "list.csv", "--out", tmp_path / "draw.csv")
+    done = run("draw", tmp_path / "notes.csv", *words, *paths)
+    assert done.exit_code == 0, done.output
+    listed = pd.read_csv(tmp_path / "list.csv")
+    listed["gold"] = table["llm"].to_numpy()[listed["row_number"] - 1]
+    return tmp_path / "draw.csv", listed
+
+
+def bring_back(draw, listed, verb):
+    """Bring a list back with one of the commands that take it."""
+    sheet = draw.parent / "back.csv"
+    listed.to_csv(sheet, index=False)
+    words = {
+        "audit": ("--predictions", "llm", "--suspects", 0),
+        "fill": ("--method", "spectral-graph", "--force"),
+        "estimate": ("--what", "share of yes", "--method", "spectral-graph"),
+    }[verb]
+    done = run(verb, draw, "--target", "gold", "--checks", sheet, *words)
+    return done.exit_code, " ".join(done.output.split())
+
+
+@pytest.mark.parametrize("verb", ["audit", "fill", "estimate"])
+@pytest.mark.parametrize("column", ["note_id", "site", "words", "weight", "seen", "score"])
+def test_a_column_of_a_list_that_was_sorted_by_itself_is_named(notes, verb, column):
+    draw, listed = notes
+    ordered = listed[column].sort_values(ascending=False).to_numpy()
+    first = int(listed["row_number"][ordered != listed[column].to_numpy()].min())
+    exit_code, said = bring_back(draw, listed.assign(**{column: ordered}), verb)
+    assert exit_code == 1, said
+    assert f"Column '{column}' of the list contradicts the table in" in said
+    assert f"first in row {first}:" in said
+
+
+@pytest.mark.parametrize("verb", ["audit", "estimate"])
+def test_a_list_that_a_spreadsheet_rewrote_is_taken(notes, verb):
+    draw, listed = notes
+    listed["seen"] = pd.to_datetime(listed["seen"]).dt.strftime("%d.%m.%Y %H:%M")
+    listed["words"] = listed["words"].map("{:.1f}".format)
+    listed["weight"] = listed["weight"].map("{:.2f}".format)
+    listed["site"] = listed["site"].str.upper() + " "
+    listed["score"] = None
+    exit_code, said = bring_back(draw, listed.sample(frac=1, random_state=3), verb)
+    assert exit_code == 0, said
+    assert "of the list" not in said
+
+
+def test_a_few_cells_of_a_list_that_were_corrected_are_noted_by_row(notes):
+    draw, listed = notes
+    listed.loc[[4, 9], "words"] = 99
+    exit_code, said = bring_back(draw, listed, "audit")
+    assert exit_code == 0, said
+    rows = sorted(listed["row_number"][[4, 9]])
+    assert f"Column 'words' of the list differs from the table in rows {rows[0]} and" in said
+
+
+def test_a_column_that_was_changed_on_purpose_is_left_out_of_the_list(notes):
+    draw, listed = notes
+    listed["site"] = "judged"
+    exit_code, said = bring_back(draw, listed, "audit")
+    assert exit_code == 1
+    assert "leave this column out of the list" in said
+    assert bring_back(draw, listed.drop(columns="site"), "audit")[0] == 0
+
+
+@pytest.mark.parametrize("verb", ["audit", "estimate"])
+def test_a_check_replaces_no_mark_of_an_empty_cell(notes, verb):
+    draw, listed = notes
+    table = pd.read_csv(draw)
+    table["gold"] = "n.d."
+    table.to_csv(draw, index=False)
+    sheet = draw.parent / "back.csv"
+    listed.to_csv(sheet, index=False)
+    words = {"audit": ("--predictions", "llm"), "estimate": ("--method", "spectral-graph")}[verb]
+    paths = ("--checks", sheet, "--missing", "n.d.")
+    done = run(verb, draw, "--target", "gold", *words, *paths)
+    assert done.exit_code == 0, done.output
+    assert "60 checks matched" in " ".join(done.output.split())
+    assert "differed from what" not in " ".join(done.output.split())
+
+
+@pytest.mark.parametrize(
+    ("stored", "listed"),
+    [
+        ("2024-01-30", pd.Timestamp("2024-01-30")),
+        ("2024-01-30", "1/30/24"),
+        ("2024-01-30 08:15:33", "30.01.2024 08:15"),
+        ("2024-01-30", 45321),
+        (123456789012345678, 123456789012346000.0),
+        (123456789012, "1.23457E+11"),
+        ("1.5", "1,5"),
+        (True, "TRUE"),
+        (0.125, "12.5%"),
+        ("Müller", "M?ller"),
+        ("two  words\n", "two words"),
+        (None, " "),
+    ],
+)
+def test_a_cell_that_a_spreadsheet_rewrote_is_the_same(stored, listed):
+    assert are_alike(stored, listed)
+
+
+@pytest.mark.parametrize(
+    ("stored", "listed"),
+    [
+        ("2024-01-30", "2024-01-31"),
+        ("2024-01-30 08:15", "2024-01-30 09:15"),
+        (1000000001, 1000000002),
+        (123456789012, 123457789012),
+        ("1.12", "11.2"),
+        ("N1", "N2"),
+        ("a", None),
+        (0.31, 0.3125),
+    ],
+)
+def test_cells_of_other_rows_are_not_the_same(stored, listed):
+    assert not are_alike(stored, listed)

@@ -186,7 +186,9 @@ def _with_checks(
     candidates = (question.target, question.second, question.seen)
     wanted = [name for name in candidates if name is not None]
     table_of_checks = _read_table(checks)
-    frame, notes = join_checks(source.frame, table_of_checks.frame, id, wanted)
+    frame, notes = join_checks(
+        source.frame, table_of_checks.frame, id, wanted, missing=question.missing
+    )
     return frame, [*source.notes, *table_of_checks.notes_elsewhere, *notes]
 
 

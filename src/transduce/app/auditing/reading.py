@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Container
+from collections.abc import Callable, Collection, Container
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from transduce.app.auditing.moved_cells import are_alike, find_changes
 from transduce.app.auditing.question import AuditQuestion
 from transduce.app.tables import numbers
 from transduce.app.tables.column_names import check_columns, check_once
@@ -490,12 +491,17 @@ def join_checks(
     checks: pd.DataFrame,
     id: ColumnName | None,
     wanted: list[ColumnName],
+    *,
+    other_labels: Collection[ColumnName] = (),
+    missing: Collection[object] = (),
 ) -> tuple[pd.DataFrame, list[str]]:
     """Return a table with columns of another one, matched by an identifier, and notes.
 
     Without an identifier rows are matched by the row numbers that a list of drawn rows has, or one
     by one if both tables have the same rows. Identifiers that repeat or do not match are refused or
     told. Wanted are columns of labels, of which the other table must have the first or another.
+    A list with row numbers must agree with the table in all columns but labels. Cells of the table
+    with a text in `missing` are empty.
     """
     if len(checks) == 0:
         raise ValueError("The table of checks has no rows.")
@@ -511,12 +517,14 @@ def join_checks(
         labels[wanted[0]] = _field_of_checks(checks, wanted[0])
     match = _match_checks(row_ids, check_ids, id)
     notes = match.notes
-    if id == ROW_NUMBER and not are_same:
-        _refuse_other_rows(frame, checks, match, wanted)
+    if ROW_NUMBER in checks.columns and ROW_NUMBER not in frame.columns and not are_same:
+        notes += _compare_columns(
+            frame, checks, match, id, wanted, {*labels, *other_labels}, missing
+        )
     joined = frame.copy(deep=False)
     for name, column in labels.items():
         cells = column.astype(object).to_numpy()[match.places]
-        joined[name], n_replaced = _replace_cells(frame, name, match.rows, cells)
+        joined[name], n_replaced = _replace_cells(frame, name, match.rows, cells, missing)
         if n_replaced:
             notes.append(
                 f"{counted(n_replaced, 'check')} differed from what the table itself had in "
@@ -607,9 +615,7 @@ def is_of_another_row(frame: pd.DataFrame, row: int, cells: pd.Series, target: C
     been changed.
     """
     others = [name for name in frame.columns if str(name) in cells.index and name != target]
-    here = [comparable_cell(frame[name].iloc[row]) for name in others]
-    there = [comparable_cell(cells[str(name)]) for name in others]
-    n_alike = sum(cell == other for cell, other in zip(here, there, strict=True))
+    n_alike = sum(are_alike(frame[name].iloc[row], cells[str(name)]) for name in others)
     return bool(others) and n_alike < FEWEST_ALIKE * len(others)
 
 
@@ -622,6 +628,36 @@ def comparable_cell(cell: object) -> str:
         return f"{float(text):.9g}"
     except ValueError:
         return text.removesuffix(" 00:00:00")
+
+
+def _compare_columns(
+    frame: pd.DataFrame,
+    checks: pd.DataFrame,
+    match: _Match,
+    id: ColumnName,
+    wanted: list[ColumnName],
+    labels: Collection[ColumnName],
+    missing: Collection[object],
+) -> list[str]:
+    """Return notes on cells of a list that are not as in the table.
+
+    A ValueError says that a column of the list, or its row numbers, were sorted alone.
+    """
+    added = [f"{name}{LABELLED}" for name in wanted]
+    changes = find_changes(
+        frame,
+        checks,
+        match.rows,
+        match.places,
+        labels={*labels, *wanted, *added},
+        missing=missing,
+    )
+    moved = [change for change in changes if change.is_moved]
+    if id == ROW_NUMBER and len(moved) != 1:
+        _refuse_other_rows(frame, checks, match, wanted)
+    if moved:
+        raise ValueError(moved[0].refusal())
+    return [change.note() for change in changes]
 
 
 def _refuse_other_rows(
@@ -648,19 +684,27 @@ def _refuse_other_rows(
 
 
 def _replace_cells(
-    frame: pd.DataFrame, name: ColumnName, rows: AnyArray, cells: AnyArray
+    frame: pd.DataFrame,
+    name: ColumnName,
+    rows: AnyArray,
+    cells: AnyArray,
+    missing: Collection[object],
 ) -> tuple[pd.Series, int]:
     """Return a column with cells of another table at some rows, and how many differ from its own.
 
-    An empty cell of the other table replaces nothing.
+    An empty cell of the other table replaces nothing. Its own cells with a text in `missing` are
+    empty, and differ from nothing.
     """
     column = np.full(len(frame), None, dtype=object)
     if name in frame.columns:
         column = frame[name].astype(object).to_numpy().copy()
+    own = pd.DataFrame({"cells": pd.Series(column, dtype=object)})
+    before = numbers.without(own, list(missing))["cells"].astype(object).to_numpy()
     filled = ~pd.isna(cells)
     n_replaced = 0
     for row, cell in zip(rows[filled].tolist(), cells[filled], strict=True):
-        if not pd.isna(column[row]) and _class_text(column[row]) != _class_text(cell):
+        own_text = "" if pd.isna(before[row]) else _class_text(before[row])
+        if own_text and own_text != _class_text(cell):
             n_replaced += 1
         column[row] = cell
     return pd.Series(column, index=frame.index).infer_objects(), n_replaced

@@ -71,7 +71,14 @@ def with_list(source: Table, targets: list[str], given: OptionValues) -> Table:
         source = source.with_column(target)
         if target not in checks.columns and len(targets) > 1:
             continue  # of several columns the list may have one
-        joined, notes = join_checks(source.frame, checks, given["id"], [target])
+        joined, notes = join_checks(
+            source.frame,
+            checks,
+            given["id"],
+            [target],
+            other_labels=targets,
+            missing=given["missing"] or (),
+        )
         before = source.frame[target].astype(object)
         after = joined[target].astype(object)
         changed = after.notna() & ~(before.eq(after) & before.notna())
