@@ -237,7 +237,7 @@ def test_to_device_needs_a_library(monkeypatch):
         return real(name, *args, **kwargs)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(ValueError, match=r"needs torch: pip install transduce\[gpu\]"):
+    with pytest.raises(ValueError, match="needs torch: pip install torch"):
         memory.to_device(np.ones(1))
 
 
@@ -249,5 +249,5 @@ def test_a_namespace_needs_compat(monkeypatch):
 
     monkeypatch.setattr(arrays.importlib, "import_module", missing)
     foreign = type("Foreign", (), {"__array_namespace__": None})()
-    with pytest.raises(ValueError, match=r"need array-api-compat: pip install transduce\[gpu\]"):
+    with pytest.raises(ValueError, match="pip install array-api-compat"):
         arrays.namespace(foreign)

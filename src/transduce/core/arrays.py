@@ -68,7 +68,9 @@ def _compat() -> ModuleType:
     for name in ("array_api_compat", "sklearn.externals.array_api_compat"):
         with suppress(ImportError):
             return importlib.import_module(name)
-    raise ValueError("Arrays of other libraries need array-api-compat: pip install transduce[gpu].")
+    raise ValueError(
+        "Arrays of other libraries need array-api-compat: pip install array-api-compat."
+    )
 
 
 def cumulative_sum(array: DeviceArray, axis: int | None = None) -> DeviceArray:

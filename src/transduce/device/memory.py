@@ -41,9 +41,7 @@ def to_device(X: Rows, device: str = "cuda") -> DeviceArray:
     try:
         import torch
     except ModuleNotFoundError:
-        raise ValueError(
-            f"{option('device', device)} needs torch: pip install transduce[gpu] brings it."
-        ) from None
+        raise ValueError(f"{option('device', device)} needs torch: pip install torch.") from None
     try:
         target = torch.device(device)
         if target.type == "cuda" and not torch.cuda.is_available():

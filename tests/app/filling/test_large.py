@@ -354,7 +354,7 @@ def test_decimal_commas_in_parts(tmp_path, table):
     ],
 )
 def test_settings_that_need_all_rows(files, tmp_path, settings, named):
-    with pytest.raises(ValueError, match=f"^{re.escape(named)} needs a table in memory"):
+    with pytest.raises(ValueError, match=f"^{re.escape(named)} needs all rows in one fit"):
         fill_folder(str(files), "y", tmp_path / "out", method="ridge", **settings)
 
 

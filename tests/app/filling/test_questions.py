@@ -157,9 +157,9 @@ def test_every_question_changes_all_rows_as_it_says_or_is_refused(
 ):
     result = results(kind, task)
     if kind in ("folder", "dask") and name in NEED_ALL:
-        with pytest.raises(ValueError, match=f"^{name} needs a table in memory"):
+        with pytest.raises(ValueError, match=f"^{name} needs all rows in one fit"):
             result.table(**asked)
-        with pytest.raises(ValueError, match=f"^{name} needs a table in memory"):
+        with pytest.raises(ValueError, match=f"^{name} needs all rows in one fit"):
             result.with_options(**asked)
         return
     if kind == "folder" and name not in OF_GUARANTEE:

@@ -235,7 +235,7 @@ def _workbook(rows: pd.DataFrame, classes: list[str]) -> bytes:
         from openpyxl.worksheet.datavalidation import DataValidation
     except ImportError as error:
         raise ValueError(
-            "A list as a workbook needs openpyxl (pip install 'transduce[excel]'): let its name "
+            "A list as a workbook needs openpyxl (pip install openpyxl): let its name "
             "end in .csv otherwise."
         ) from error
     from transduce.app.tables.workbook import put_columns

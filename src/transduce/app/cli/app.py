@@ -379,7 +379,8 @@ def _start(
 ) -> None:
     """Fill the empty cells of one column of a table, and say what is guaranteed.
 
-    Exit codes: 0 done, 1 bad data, 2 bad usage, 130 interrupted.
+    Exit codes: 0 done, 1 bad data, 2 bad usage, 3 what audit --at-most claims was not shown,
+    130 interrupted.
     """
 
 

@@ -719,7 +719,10 @@ class Options:
         if self.design.needs_all_rows:
             odd.append(_spelled_design(self.design))
         if odd:
-            raise OptionError(f"{odd[0]} needs a table in memory, with all rows in the fit.")
+            raise OptionError(
+                f"{odd[0]} needs all rows in one fit: it cannot be combined with a fit that is "
+                "saved or answers rows that come later, nor with a table in parts."
+            )
 
     def no_features(self, target: ColumnName) -> list[ColumnName]:
         """Return the columns that are no features, besides the target and the names of rows."""

@@ -131,7 +131,7 @@ def cluster_runner(
     try:
         from distributed import Client, LocalCluster
     except ImportError as error:
-        raise ValueError("A cluster needs Dask: pip install 'transduce[dask]'.") from error
+        raise ValueError("A cluster needs Dask: pip install dask distributed.") from error
     if address == "local":
         here = LocalCluster(n_workers=n_workers, threads_per_worker=1, dashboard_address=":0")
         with here as cluster, Client(cluster) as client:

@@ -111,7 +111,7 @@ def follow(session: Session, say: Say) -> None:
 def _listening(port: int) -> socket.socket:
     """Return where the page will be served, or raise a ValueError if that is not installed."""
     if any(importlib.util.find_spec(name) is None for name in ("starlette", "uvicorn")):
-        raise ValueError("The page needs a web server: pip install 'transduce[page]'.")
+        raise ValueError("The page needs a web server: pip install starlette uvicorn.")
     from transduce.app.page.server import listen
 
     return listen(port)

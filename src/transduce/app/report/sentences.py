@@ -425,7 +425,10 @@ def to_do(context: ReportContext) -> str:
         return f"Add columns that tell more about “{context.target}”: these tell next to nothing."
     first = _look_or_use(context)
     if filled.has_rows_to_label:
-        return f"{first} To be surer, label the rows named under “What to label next”."
+        return (
+            f"{first} To be surer, label rows drawn at random, which `transduce draw` picks; those "
+            "named under “What to label next” make values better, and are no random sample."
+        )
     return first
 
 

@@ -372,7 +372,7 @@ def _each(series: pd.Series, folder: str, read: Callable[[Any], Any]) -> Iterato
     if Image is None:
         raise ValueError(
             f"{series.name!r} holds pictures, which need Pillow: pip install "
-            f"'transduce[pictures]', or leave the column out with {option('ignore', series.name)}."
+            f"pillow, or leave the column out with {option('ignore', series.name)}."
         )
     cells = series.tolist()
     rows = [

@@ -76,9 +76,7 @@ class SpreadsheetFormat(_ReadOnlyFormat):
     ) -> tuple[pd.DataFrame, Original]:
         """Return one sheet as a table: the first that holds one, unless one is named."""
         refuse_password(content)
-        calamine = _import_library(
-            "python_calamine", f"is an {self.endings[0]} file", "transduce[excel]"
-        )
+        calamine = _import_library("python_calamine", f"is an {self.endings[0]} file")
         try:
             book = calamine.CalamineWorkbook.from_filelike(io.BytesIO(content))
             sheets = {
@@ -144,7 +142,7 @@ class StatisticsFormat(_ReadOnlyFormat):
     ) -> tuple[pd.DataFrame, Original]:
         """Return the table; codes that have a label are read as the label."""
         if self.program == "SPSS":
-            _import_library("pyreadstat", "is an SPSS file", "transduce[statistics]")
+            _import_library("pyreadstat", "is an SPSS file")
         try:
             frame = self._read_frame(content)
         except ValueError as error:
@@ -174,9 +172,7 @@ class StatisticsFormat(_ReadOnlyFormat):
                 frame = pd.read_sas(io.BytesIO(content), format="xport", encoding="utf-8")
                 # Some programs write 0 as the least number that the format has.
                 return frame.replace(LEAST_SAS_NUMBER, 0.0)
-            readstat = _import_library(
-                "pyreadstat", "is a SAS transport file of version 8", "transduce[statistics]"
-            )
+            readstat = _import_library("pyreadstat", "is a SAS transport file of version 8")
             return _read_by_name(content, lambda path: readstat.read_xport(path)[0])
         return _read_by_name(content, pd.read_spss)
 
@@ -200,13 +196,13 @@ def _as_plain(frame: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
-def _import_library(name: str, what: str, extra: str) -> Any:
+def _import_library(name: str, what: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError as error:
         library = name.replace("_", "-")
         raise ValueError(
-            f"{what}, which needs {library}: pip install '{extra}', or save it as CSV"
+            f"{what}, which needs {library}: pip install {library}, or save it as CSV"
         ) from error
 
 

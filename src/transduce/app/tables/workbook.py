@@ -211,7 +211,7 @@ def _import_openpyxl(needed: str) -> Any:
     try:
         return importlib.import_module("openpyxl")
     except ImportError as error:
-        raise ValueError(needed.format("pip install 'transduce[excel]'")) from error
+        raise ValueError(needed.format("pip install openpyxl")) from error
 
 
 def _uncomputed(name: ColumnName, count: int) -> str:
