@@ -52,7 +52,7 @@ class Verdict:
         name = self.columns[0]
         start = ""
         if not self.features:
-            start = f"No column shows it by itself, {name!r} most of all. "
+            start = f"No column shows it by itself; {name!r} comes nearest. "
         return (
             f"{start}If {name!r} was recorded differently with and without a label, leave it out "
             f"with {option('ignore', [name])}."

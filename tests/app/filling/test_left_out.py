@@ -373,7 +373,7 @@ def test_a_way_out_is_named_where_no_column_differs_by_itself():
     compared = Exchangeability(0.004, 0.7, features, 60, 160, 499, by_column=True)
     assert compared.verdict.features == ()
     said = str(compared.verdict)
-    assert "No column shows it by itself, 'm' most of all." in said
+    assert "No column shows it by itself; 'm' comes nearest." in said
     assert "leave it out with ignore=['m']" in said
     assert "ignore" not in str(replace(compared, by_column=False).verdict)
 
