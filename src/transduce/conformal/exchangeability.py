@@ -71,6 +71,9 @@ class Exchangeability:
         Whether features are called as the columns of a table, which may be left out.
     running : tuple of str
         Columns that are running numbers, or times, along which labels stop.
+    whole : str
+        What to do about a column of which whole values were labelled, in a sentence; "" without
+        one.
     units : {"rows", "groups"}
         What was compared; of groups one row each.
 
@@ -95,6 +98,7 @@ class Exchangeability:
     other: OtherRows = "unlabelled"
     by_column: bool = False
     running: tuple[str, ...] = ()
+    whole: str = ""
     units: Units = "rows"
 
     def named(self, names: Sequence[Any]) -> Exchangeability:
@@ -145,6 +149,7 @@ class Exchangeability:
             units=self.units,
             columns=columns,
             running=running,
+            whole=self.whole,
         )
 
     def __repr__(self) -> str:

@@ -30,6 +30,7 @@ class Verdict:
     columns: tuple[str, ...] = ()  # those of the table in which they differ, which may be left out
     # Of these the running numbers, and times, along which labels stop.
     running: tuple[str, ...] = ()
+    whole: str = ""  # what to do about a column of which whole values were labelled
 
     @property
     def way_out(self) -> str:
@@ -39,6 +40,8 @@ class Verdict:
         """
         if not self.shifted or self.other == "later":
             return ""
+        if self.whole:
+            return self.whole
         if self.running:
             name = self.running[0]
             return (

@@ -48,7 +48,8 @@ Spelling = Callable[[str, Any], str]  # of an option and its value, or None
 def in_python(name: str, value: object) -> str:
     """Return an option as it is written in Python."""
     if name in _IN_PYTHON:
-        return _IN_PYTHON[name]
+        spelled = _IN_PYTHON[name]
+        return spelled if value is None else spelled.replace("...", repr(value))
     if name in MODIFIERS and value is not None:
         return f"labels=Chance({name}={value!r})"
     if value is None:

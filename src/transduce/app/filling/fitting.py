@@ -26,6 +26,7 @@ from transduce.app.filling.options import Options
 from transduce.app.filling.plan import NOTE_WEIGHTS, Plan, design_if_shifted, make_plan
 from transduce.app.filling.sources import FrameSource
 from transduce.app.filling.table_fit import TableFit, estimator_rows
+from transduce.app.filling.whole_values import column_of_groups, sentence_on_groups
 from transduce.app.tables.columns import Target
 from transduce.app.tables.features import Features
 from transduce.app.tables.notes import About, Note, notes_about
@@ -100,9 +101,22 @@ def fit_features(
         *features.notes,
         *_about_features(features),
         *note_on_copies(copies, features, grouped=settled is not options),
+        *_note_on_whole_values(rows, settled, fit.compared),
         *notes_about(About.METHODS, [*plan.notes, *_messages(of_methods, Warning)]),
     ]
     return replace(fit, notes=notes)
+
+
+def _note_on_whole_values(
+    rows: FrameSource, options: Options, compared: Exchangeability | None
+) -> list[Note]:
+    """Return a note on a column of which whole values were labelled, unless the verdict says it."""
+    if compared is not None and compared.verdict.shifted and compared.whole:
+        return []
+    name = column_of_groups(rows, options)
+    if name is None:
+        return []
+    return [Note(About.DESIGN, sentence_on_groups(name), (name,))]
 
 
 def _messages(caught: list[warnings.WarningMessage], category: type[Warning]) -> list[str]:
@@ -230,7 +244,7 @@ def _fit_plan(
         values_model=fitted.values_model,
         order=fitted.order,
         answer=fitted.answer,
-        compared=_name_columns(fitted.compared, rows, features),
+        compared=_name_columns(fitted.compared, rows, features, options),
         seconds=time.perf_counter() - began,
         left_out=plan.left_out,
         notes=[],
@@ -264,15 +278,19 @@ def _is_near(offset: Array, plan: Plan, features: Features, target: Target) -> b
 
 
 def _name_columns(
-    compared: Exchangeability | None, rows: FrameSource, features: Features
+    compared: Exchangeability | None, rows: FrameSource, features: Features, options: Options
 ) -> Exchangeability | None:
     """Return how rows compare, with the columns of the table in place of features."""
     if compared is None:
         return None
     running: tuple[str, ...] = ()
+    whole = ""
     if compared.shifted:
         running = running_columns(rows.frame, rows.labels.missing)
-    return replace(compared.named(features.origins), running=running)
+        group = column_of_groups(rows, options)
+        if group is not None:
+            whole = sentence_on_groups(group)
+    return replace(compared.named(features.origins), running=running, whole=whole)
 
 
 def _read_held_out(

@@ -463,14 +463,23 @@ def _labels_stop(column: pd.Series, missing: Mask) -> bool:
     places = _places_along(column)
     if places is None:
         return False
+    values = places[np.isfinite(places)]
+    if len(np.unique(values)) < NEARLY_ALL_DIFFER * len(values):
+        return False
+    return labels_stop_along(column, missing)
+
+
+def labels_stop_along(column: pd.Series, missing: Mask) -> bool:
+    """Return whether a whole number, or a time, that may repeat tells labelled rows from others."""
+    places = _places_along(column)
+    if places is None:
+        return False
     known = np.isfinite(places)
     values = places[known]
     missing = missing[known]
     n_missing = int(missing.sum())
     n_labelled = int((~missing).sum())
     if not n_missing or not n_labelled or known.mean() < NEARLY_ALL_DIFFER:
-        return False
-    if len(np.unique(values)) < NEARLY_ALL_DIFFER * len(values):
         return False
     sum_of_ranks = float(rankdata(values)[missing].sum())
     area = (sum_of_ranks - n_missing * (n_missing + 1) / 2) / (n_missing * n_labelled)
