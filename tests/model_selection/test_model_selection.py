@@ -417,7 +417,8 @@ def test_the_choice_is_the_best_of_the_table():
     assert not hasattr(choice.estimator, "answer_")
     text = str(choice)
     assert "no luck" in text
-    assert f"{choice.best} is best" in text
+    assert f"{choice.best} has the best score; its lead over" in text
+    assert ("is within chance." in text) != ("is more than two standard errors." in text)
     for name, found in choice.details.items():
         assert found.scores.mean() == choice.table.loc[name, "score"]
 
@@ -442,7 +443,7 @@ def test_the_choice_for_classes():
         "random_forest",
     } <= set(choice.table.index)
     assert "DummyClassifier" in choice.table.index
-    assert "only method" in str(choice) or "is best" in str(choice)
+    assert "only method" in str(choice) or "has the best score" in str(choice)
 
 
 # --------------------------------------------------------------------------------------------------- limits

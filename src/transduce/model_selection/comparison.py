@@ -89,12 +89,12 @@ class MethodChoice:
         error = np.inf
         if len(gap) > 1:
             error = float(gap.std(ddof=1) / np.sqrt(len(gap)))
-        lead = "within"
+        size = "within chance"
         if gap.mean() > 2 * error:
-            lead = "by more than"
+            size = "more than two standard errors"
         return (
-            f"{called[self.best]} is best, {lead} two standard errors of the difference from "
-            f"{called[second]}: {gap.mean():.3g} ± {error:.2g}."
+            f"{called[self.best]} has the best score; its lead over {called[second]}, "
+            f"{gap.mean():.3g} ± {error:.2g}, is {size}."
         )
 
 

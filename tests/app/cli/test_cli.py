@@ -266,7 +266,7 @@ def test_compare(houses):
     assert result.exit_code == 0, result.output
     assert "bayesian" in result.stdout
     assert "(always the commonest class)" in result.stdout
-    assert "is best" in result.stdout
+    assert "has the best score" in result.stdout
     assert "the method makes the values only" in result.stdout
     assert "Written: a.png" in result.stdout
     assert Path("a.png").read_bytes().startswith(b"\x89PNG")

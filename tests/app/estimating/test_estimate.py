@@ -175,6 +175,29 @@ class TestExact:
         assert found["upper"].tolist() == pytest.approx(alone["upper"].tolist())
 
 
+class TestRefused:
+    def test_what_limits_leave_open_is_a_line_beside_what_can_be_answered(self):
+        frame, price, _ = make_table()
+        texts = np.where(price < 80.0, "<80", np.round(price, 2).astype(str))
+        frame["price"] = np.where(frame["price"].isna(), None, texts)
+        result = fill(frame[["size", "price"]], "price", method="ridge")
+        asked = ["mean", "share above 100", "median"]
+        found = result.estimate(asked)
+        refused = found.iloc[0]
+        assert refused["kind"] == "none"
+        assert np.isnan(refused["estimate"])
+        assert (refused["lower"], refused["upper"]) == (-np.inf, np.inf)
+        assert "detection limits" in refused["note"]
+        for place, question in enumerate(asked[1:], start=1):
+            alone = result.estimate(question).iloc[0]
+            pd.testing.assert_series_equal(found.iloc[place], alone, check_names=False)
+        joint = result.estimate(asked, joint=True)
+        at_half = result.estimate("median", level=0.975).iloc[0]  # of the two that are answered
+        assert joint.iloc[2]["lower"] == at_half["lower"]
+        with pytest.raises(ValueError, match="detection limits"):
+            result.estimate(["mean", "total"])
+
+
 class TestGroups:
     def test_numbers_are_cut_at_their_quartiles(self):
         groups = prices()[0].estimate("mean", by="size").index.tolist()

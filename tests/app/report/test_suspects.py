@@ -142,7 +142,7 @@ def test_classes_that_are_improbable():
     labels = read_target(pd.DataFrame({"y": [*true, None]}), "y")
     assert about_suspects(suspects, labels, None) == (
         "Check whether these known values are right: “no” in row 6, predicted as “yes” while it was hidden, "
-        "when its own probability was 1 %."
+        "and itself given a probability of 1 %."
     )
     assert len(find_suspects("classification", folds.drop(columns="probability_of_true"))) == 0
 

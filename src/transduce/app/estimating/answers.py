@@ -68,15 +68,58 @@ def answer_questions(
         Of each interval by itself; with `joint` of all of them together.
     joint : bool, default=False
         Whether all intervals are to hold together with this level (Bonferroni).
+
+    Notes
+    -----
+    A question that these labels cannot answer, beside others that they can, gets a line of the kind
+    "none" whose note says why; by itself it raises an error.
     """
     level = check_share("level", level)
     asked = [single for question in questions for single in _each_class(column, question)]
-    answered = [_answer(column, question, level) for question in asked]
-    n_lines = sum(len(answer.frame) for answer in answered)
+    refusals = [_refusal(column, question) for question in asked]
+    if all(refusals):
+        raise refusals[0] or ValueError("Ask at least one question.")
+
+    def answer_all(level: float) -> list[Answered]:
+        return [
+            _answer(column, question, level)
+            if refusal is None
+            else Answered(question, _no_answer(column, question, str(refusal)), level)
+            for question, refusal in zip(asked, refusals, strict=True)
+        ]
+
+    answered = answer_all(level)
+    pairs = zip(answered, refusals, strict=True)
+    n_lines = sum(len(answer.frame) for answer, refusal in pairs if refusal is None)
     if not joint or n_lines < 2:
         return answered
-    level_of_each = 1.0 - (1.0 - level) / n_lines
-    return [_answer(column, question, level_of_each) for question in asked]
+    return answer_all(1.0 - (1.0 - level) / n_lines)
+
+
+def _refusal(column: PredictedColumn, question: Question) -> ValueError | None:
+    """Return why the labels cannot answer a question; None if they can.
+
+    A question that makes no sense of such a column raises an error.
+    """
+    try:
+        _check_suits(column, question)
+    except OptionError:
+        raise
+    except ValueError as error:
+        return error
+    return None
+
+
+def _no_answer(column: PredictedColumn, question: Question, why: str) -> pd.DataFrame:
+    """Return the lines of a question that the labels cannot answer."""
+    frame: dict[str, Any] = dict.fromkeys(AMOUNTS, np.nan)
+    frame |= {"lower": -np.inf, "upper": np.inf, "kind": "none"}
+    frame |= {"labels_alone_lower": -np.inf, "labels_alone_upper": np.inf}
+    frame |= {"n_labels": int(np.sum(~column.target.missing)), "worth": np.nan}
+    frame |= {"labels_for_half": pd.array([pd.NA], dtype="Int64"), "note": why}
+    line = pd.DataFrame(frame, index=[ALL])
+    order = [*AMOUNTS[:3], "kind", "n_labels", *AMOUNTS[3:], "worth", "labels_for_half", "note"]
+    return line[order]
 
 
 def estimate_of(

@@ -192,7 +192,7 @@ def reasons(suspects: Suspects, labels: Target) -> list[str]:
     predicted = [_predicted_text(value, labels) for value in suspects.predicted]
     if labels.task != "regression":
         return [
-            f"predicted as “{value}” while it was hidden, when its own probability was "
+            f"predicted as “{value}” while it was hidden, and itself given a probability of "
             f"{rough_percent(probability)}"
             for value, probability in zip(predicted, suspects.strength, strict=True)
         ]
