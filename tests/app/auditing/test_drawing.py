@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import stat
 
 import numpy as np
@@ -256,9 +257,9 @@ def test_rows_that_were_not_brought_back_count_as_wrong(table, tmp_path):
     rows = np.flatnonzero(drawn["gold_random"])
     part = whole.copy()
     part.loc[rows[:5], "gold"] = np.nan
-    assert (
-        audit(part, "gold", "llm").wrong["at_most"] > audit(whole, "gold", "llm").wrong["at_most"]
-    )
+    of_part = audit(part, "gold", "llm")
+    assert of_part.wrong["at_most"] > audit(whole, "gold", "llm").wrong["at_most"]
+    assert "5 drawn rows without a label are taken to be wrong" in of_part.statement
 
 
 def test_uncertain_rows_are_drawn_more_often(table, tmp_path):
@@ -361,6 +362,63 @@ def test_the_command_that_follows_a_draw_quotes_names(tmp_path):
     assert f"--checks '{tmp_path / 'to label.csv'}'" in done.output
     done = run(*words, "--out", tmp_path / "p.csv", "--predictions", "x", "--seed", 1)
     assert "--target 'the price' --predictions x" in done.output
+
+
+@pytest.mark.parametrize(
+    ("ending", "out_ending", "repeated"),
+    [
+        ("csv", "csv", ["--header 3", "--rows 4:63"]),
+        ("xlsx", "xlsx", ["--sheet 'data two'", "--header 3"]),
+        ("xlsx", "csv", []),
+    ],
+)
+@pytest.mark.parametrize("audited", [False, True])
+def test_the_command_that_follows_a_draw_reads_the_table_as_it_was_read(
+    tmp_path, ending, out_ending, repeated, audited
+):
+    random = np.random.default_rng(3)
+    x = random.normal(size=60).round(3)
+    frame = pd.DataFrame({"x": x, "p": (2 * x + 7).round(2), "y": (2 * x + 7).round(1)})
+    frame["y"] = frame["y"].astype(object)
+    frame.loc[24:, "y"] = "n.d."
+    table = tmp_path / f"t.{ending}"
+    reading = ["--header", "3", "--missing", "n.d.", "--missing", "lost"]
+    if ending == "csv":
+        reading += ["--rows", "4:63"]
+        table.write_text(f"Title,of,it\n1,2,3\n{frame.to_csv(index=False)}end,1,2\n")
+    else:
+        reading += ["--sheet", "data two"]
+        with pd.ExcelWriter(table) as book:
+            pd.DataFrame({"a": [1, 2]}).to_excel(book, sheet_name="cover", index=False)
+            frame.to_excel(book, sheet_name="data two", index=False, startrow=2)
+    sheet = tmp_path / "list.csv"
+    words = ("--target", "y", "--number", 12, "--list", sheet)
+    if audited:
+        words = (*words, "--predictions", "p")
+    out = tmp_path / f"drawn.{out_ending}"
+    done = run("draw", table, *words, *reading, "--out", out)
+    assert done.exit_code == 0, done.output
+    command = done.output.split("Then: transduce ")[1].strip()
+    assert "--missing 'n.d.' --missing lost" in command
+    for name in ("--sheet", "--header", "--rows"):
+        assert (name in command) == any(words.startswith(name) for words in repeated)
+    for option in repeated:
+        assert option in command
+    listed = pd.read_csv(sheet)
+    listed["y"] = frame["p"].to_numpy()[listed["row_number"] - 1]
+    listed.to_csv(sheet, index=False)
+    further = ["--tolerance", 1] if audited else ["--method", "ridge"]
+    done = run(*shlex.split(command), *further)
+    assert done.exit_code == 0, done.output
+    assert "12 checks matched by 'row_number'" in " ".join(done.output.split())
+
+
+def test_a_copy_of_a_table_without_names_has_them(tmp_path):
+    pd.DataFrame({"x": range(40), "y": 0.5}).to_csv(tmp_path / "t.csv", index=False, header=False)
+    words = ("draw", tmp_path / "t.csv", "--target", "gold", "--header", 0, "--number", 5)
+    done = run(*words, "--predictions", "column 2")
+    assert done.exit_code == 0, done.output
+    assert "--header" not in done.output.split("Then:")[1]
 
 
 @pytest.fixture
@@ -497,3 +555,11 @@ def test_a_cell_that_a_spreadsheet_rewrote_is_the_same(stored, listed):
 )
 def test_cells_of_other_rows_are_not_the_same(stored, listed):
     assert not are_alike(stored, listed)
+
+
+def test_a_check_with_a_unit_is_to_be_written_without_it(tmp_path):
+    table, listed = drawn_and_listed(tmp_path)
+    listed["gold"] = listed["gold"].map("{:.2f}".format)
+    listed.loc[3, "gold"] = "6.6 g"
+    with pytest.raises(ValueError, match=r"holds '6.6 g': write 6.6 alone, in the unit of the"):
+        audit(str(table), "gold", "pred", checks=listed, tolerance=1, suspects=0)

@@ -566,7 +566,7 @@ def test_the_option_that_a_refusal_names_settles_it(tmp_path, cells):
         fill(table, "y", method="ridge")
     sentence = str(refused.value)
     if "mmol" in cells[0]:
-        assert "read the number in each with number=['y']" in sentence
+        assert "Read the number in each with number=['y']" in sentence
         result = fill(table, "y", method="ridge", number=["y"])
         assert result.labels.known[:2].tolist() == [2.54, 1.8]
         assert any("(line 4)" in str(note) for note in result.notes)

@@ -460,7 +460,17 @@ def test_reading_the_number_in_each_cell_is_not_advised_where_units_seem_to_diff
         cells = [*bare, *odd, None]
         with pytest.raises(ValueError, match=r"of its 4\d labels") as refused:
             read_target(pd.DataFrame({"y": cells}), "y")
-        assert ("read the number in each" in str(refused.value)) == is_advised
+        assert ("Read the number in each" in str(refused.value)) == is_advised
+
+
+def test_no_measurement_is_advised_to_be_taken_as_empty_beside_words():
+    cells = [*(f"{value:.1f}" for value in np.linspace(50, 150, 60)), "118.6 g", "lost", "64.9 g"]
+    cells.append(None)
+    with pytest.raises(ValueError, match="3 of its 63 labels") as refused:
+        read_target(pd.DataFrame({"w": cells}), "w")
+    message = str(refused.value)
+    assert "Read the number in each with number=['w'], and take those without a number" in message
+    assert "as empty with missing=['lost']" in message
 
 
 WORDS = ["n.b.", "haemolysed", "see note"]

@@ -151,9 +151,10 @@ class AuditResult:
         if n_unchecked == 0:
             return f"{checked} Every row was checked."
         if n_doubtful:
+            label = "a label" if self.question.second is None else "an agreed label"
             checked += (
-                f" {counted(n_doubtful, 'drawn row')} without an agreed label {_verb(n_doubtful)} "
-                "taken to be wrong."
+                f" {counted(n_doubtful, 'drawn row')} without {label} {_verb(n_doubtful)} taken to "
+                "be wrong."
             )
         at_most = int(line["at_most"])
         return (

@@ -25,7 +25,8 @@ from transduce.app.filling.options import Options
 from transduce.app.filling.sources import FrameSource
 from transduce.app.tables.column_names import check_columns
 from transduce.app.tables.columns import Target
-from transduce.app.tables.files import check_fits, write
+from transduce.app.tables.databases import database_address
+from transduce.app.tables.files import check_fits, out_kind, write
 from transduce.app.tables.formats import Table
 from transduce.app.tables.nested import fields_below
 from transduce.core.computing import stage
@@ -105,7 +106,23 @@ class TableToDrawFrom:
             parts.append(further)
         if self.given["list"] is not None:
             parts.append(in_shell("checks", self.given["list"]))
+        for name in self._options_to_repeat(verb):
+            value = self.given[name]
+            if value is not None and value != []:
+                parts.append(in_shell(name, value))
         return " ".join(parts)
+
+    def _options_to_repeat(self, verb: str) -> list[str]:
+        """Return the options by which the table is read again as it was read for the draw."""
+        names = ["missing", "decimal"]
+        if verb == "fill":
+            names.append("keep")  # an audit takes no cell for a mark by itself
+        is_copy = database_address(self.out) is None
+        if is_copy and out_kind(self.out, self.stored.kind)[0] == self.stored.kind:
+            names.append("sheet")
+            if self.given["header"] != 0:  # where there were no names, the copy has some
+                names += ["header", "skip", "rows"]
+        return names
 
 
 def draw_rows_of(

@@ -499,12 +499,14 @@ def _labels(
             notes = [*notes, *numbers.notes_on_units(name, texts)]
         return labels, parsed, notes
     if parsed.nearly_all:
-        inside = numbers.read_numbers(texts[known], prefer, anywhere=True)
-        all_hold = not inside.unread and not words
-        if all_hold and not numbers.unlike_sizes(texts[known], inside.values, fewest=1):
-            reading = option("number", [str(name)])
-            raise _not_read(name, "holds", "numbers", texts, parsed.unread, reading)
-        raise _not_read(name, "holds", "numbers", texts, parsed.unread)
+        inside = numbers.read_numbers(texts, prefer, anywhere=True)
+        without_number = {*words, *inside.unread}
+        measured = [row for row in parsed.unread if row not in without_number]
+        values = inside.values.copy()
+        values[list(without_number)] = np.nan
+        if numbers.unlike_sizes(texts, values, fewest=1):
+            measured = []
+        raise _not_read(name, "holds", "numbers", texts, parsed.unread, measured)
     if task == "regression" or request.anywhere:
         raise _not_read(name, "should hold", "numbers", texts, parsed.unread)
     return labels, None, []
@@ -576,30 +578,38 @@ def _not_read(
     what: str,
     texts: AnyArray,
     unread: list[int],
-    reading: str = "",
+    measured: Collection[int] = (),
 ) -> UnreadCellsError:
     """Return which cells of a column are not numbers, or dates, and what can be done.
 
-    `reading` is an option that reads the number in each, if each holds one.
+    In `measured` ones a number stands beside other words, such as a unit.
     """
     n_labels = sum(text is not None for text in texts)
     cells = numbers.named_cells((texts[row].strip(), row) for row in unread)
     words = list(dict.fromkeys(texts[row].strip() for row in unread))
+    # No measurement is to be lost with the advice.
+    empty = list(dict.fromkeys(texts[row].strip() for row in unread if row not in set(measured)))
+    holes = empty or words
     # All of them, so that the option settles it; of very many the first, as an example.
-    if len(words) <= MOST_SETTLED:
-        holes = words
-    else:
-        holes = words[:3]
+    if len(holes) > MOST_SETTLED:
+        holes = holes[:3]
     are = "are"
     them = "them"
-    inside = f"read the number in each with {reading}, " if reading else ""
     if len(unread) == 1:
         are = "is"
         them = "it"
+    taken = f"take {them} as empty with {option('missing', holes)}"
+    way_out = f"Correct {them}, {taken}, "
+    if measured:
+        reading = f"Read the number in each with {option('number', [str(name)])}"
+        if empty:
+            taken = f"take those without a number as empty with {option('missing', holes)}"
+            way_out = f"{reading}, and {taken}; or correct {them}, "
+        else:
+            way_out = f"{reading}, correct {them}, {taken}, "
     message = (
         f"Column {name!r} {verb} {what}, but {len(unread):,} of its {n_labels:,} labels {are} not: "
-        f"{cells}. Correct {them}, {inside}take {them} as empty with {option('missing', holes)}, "
-        f"or ask for classes with {option('task', 'classification')}."
+        f"{cells}. {way_out}or ask for classes with {option('task', 'classification')}."
     )
     counts = Counter(texts[row].strip() for row in unread)
     return UnreadCellsError(message, str(name), counts, n_labels, what)

@@ -87,6 +87,13 @@ def as_numbers(column: pd.Series) -> Array:
     parsed = numbers.read_numbers(texts.where(texts.notna(), None).to_numpy(dtype=object))
     if parsed.unread:
         cell = texts.iloc[parsed.unread[0]]
+        inside = numbers.read_numbers(np.array([cell], dtype=object), anywhere=True)
+        if not inside.unread:
+            raise ValueError(
+                f"Column {column.name!r} should hold numbers, but holds {quoted(cell)}: write "
+                f"{inside.values[0]:.12g} alone, in the unit of the others, or take the cell as "
+                f"empty with {option('missing', [cell])}."
+            )
         raise ValueError(
             f"Column {column.name!r} should hold numbers, but holds {quoted(cell)}: correct it, or "
             f"take it as empty with {option('missing', [cell])}."
