@@ -539,3 +539,37 @@ def test_what_is_unusual_about_the_table_of_checks_is_told(tmp_path):
     words = [tmp_path / "table.csv", "--target", "gold", "--checks", path, "--id", "id"]
     result = CliRunner().invoke(app, ["fill", *map(str, words)])
     assert "checks.csv: 1 row below the data" in " ".join(result.output.split())
+
+
+def checked_by_class(n_checked):
+    """A table in which class b is wrong more often, and so many rows of each class were checked."""
+    predictions = np.repeat(["a", "b"], 300)
+    truth = np.full(600, None, dtype=object)
+    for first, n_rows, n_wrong in ((0, n_checked[0], 0), (300, n_checked[1], 8)):
+        truth[first : first + n_rows] = predictions[first]
+        truth[first : first + n_wrong] = "a"
+    return pd.DataFrame({"llm": predictions, "gold": truth, "site": np.tile(["n", "s"], 300)})
+
+
+def test_that_estimates_of_parts_do_not_add_up_is_told_where_they_do_not(tmp_path):
+    result = audit(checked_by_class((20, 60)), "gold", "llm", suspects=0)
+    n_wrong = result.wrong["estimate"]
+    assert abs(result.whole.by_prediction["estimate"].sum() - n_wrong) > 10
+    assert "estimates of parts need not add up" in result.on_parts
+    assert result.as_json()["on_parts"] == result.on_parts
+    assert result.on_parts in render_audit(result)
+    table = tmp_path / "t.csv"
+    checked_by_class((20, 60)).to_csv(table, index=False)
+    words = ["audit", str(table), "--target", "gold", "--predictions", "llm"]
+    done = CliRunner().invoke(app, words)
+    assert result.on_parts in " ".join(done.output.split())
+
+
+def test_nothing_is_told_of_parts_that_add_up():
+    result = audit(checked_by_class((40, 40)), "gold", "llm", suspects=0)
+    assert result.whole.by_prediction["estimate"].sum() == pytest.approx(result.wrong["estimate"])
+    assert result.on_parts == ""
+    assert "add up" not in render_audit(result)
+    by_site = audit(checked_by_class((40, 40)), "gold", "llm", by="site", suspects=0)
+    wrong = by_site.audits["site"].wrong.drop(index="all rows")
+    assert wrong["estimate"].sum() == pytest.approx(result.wrong["estimate"])

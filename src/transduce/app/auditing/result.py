@@ -25,6 +25,8 @@ from transduce.population.sample import Sample
 
 MORE_CHECKS = (50, 100, 300)
 MOST_TRUTHS = 12  # lines of truth against prediction in the terminal
+LARGEST_ROUNDING = 1.0  # row, by which estimates may seem to add up to another number
+LARGEST_OF_SHARES = 0.005  # the same of shares
 
 WHAT_IT_RESTS_ON = (
     "This holds if the checked rows were drawn at random and the predictions were made without "
@@ -237,6 +239,30 @@ class AuditResult:
             return f"With {MORE_CHECKS[0]} more checks every row is checked."
         return f"At the present rate of errors these are wrong: {', '.join(parts)}."
 
+    @property
+    def on_parts(self) -> str:
+        """Why estimates of parts do not add up to that of all rows, in a sentence; "" if they do.
+
+        Each is from the checks of its part alone, whose frequency differs from part to part.
+        """
+        of_all = float(self.wrong["estimate"])
+        parts = [lines.wrong.drop(index=ALL_ROWS) for lines in self.audits.values()]
+        counts = [frame["estimate"] for frame in parts if len(frame)]
+        shares = []
+        for audit in self.audits.values():
+            if isinstance(audit, Audit):
+                counts.append(audit.by_prediction["estimate"])
+                shares += [audit.shares, *audit.group_shares.values()]
+        add_up = all(abs(column.sum() - of_all) < LARGEST_ROUNDING for column in counts)
+        are_whole = all(abs(frame["estimate"].sum() - 1.0) < LARGEST_OF_SHARES for frame in shares)
+        if add_up and are_whole:
+            return ""
+        return (
+            "Each estimate is from the checks of its own part, and some parts were checked more "
+            "often than others: estimates of parts need not add up to that of all rows, nor the "
+            "shares of all classes to 100 %."
+        )
+
     def tables(self) -> list[tuple[str, pd.DataFrame]]:
         """Return the tables that a terminal shows, each with its title."""
         tables = []
@@ -283,6 +309,7 @@ class AuditResult:
             "rests_on": WHAT_IT_RESTS_ON,
             "statement": self.statement,
             "notes": [*self.warnings, *self.notes],
+            "on_parts": self.on_parts,
             "forecast": self.forecast.to_dict("records"),
             "suspects": self.suspect_rows.to_dict("records"),
             **_statements(self.whole, ALL_ROWS),

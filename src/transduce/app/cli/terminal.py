@@ -382,6 +382,8 @@ def show_audit(result: AuditResult, *, quiet: bool = False) -> None:
         show_table(frame, title)
     if quiet:
         return
+    if result.on_parts:
+        tell(f"- {result.on_parts}")
     for note in result.notes:
         tell(f"- {note}")
     tell(result.what_more_checks_bring)
