@@ -258,6 +258,17 @@ def test_module_and_script_agree_in_a_process_of_their_own(houses):
     assert bad.stderr.splitlines()[-1].startswith("transduce: The table has no column 'nothing'.")
 
 
+def test_a_blend_of_one_method_is_called_a_blend(tmp_path):
+    """It was called ridge here, and the blend in a note."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(100, 2)).round(2), columns=["x", "z"])
+    table["y"] = (2.0 * table["x"] + table["z"]).mask(np.arange(100) % 2 == 0)
+    table.to_csv(tmp_path / "exact.csv", index=False)
+    result = run("fill", str(tmp_path / "exact.csv"), "--target", "y")
+    assert "filled (numbers, a blend, in which ridge alone counts)." in result.stdout
+    assert "the values from the blend" in " ".join(result.stdout.split())
+
+
 def test_compare(houses):
     frame, _ = wild_table("two classes")
     frame.to_csv("c.csv", index=False)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -11,6 +13,7 @@ from tests.app.estimating.test_estimate import prices
 from transduce.app.estimating.answers import answer_questions
 from transduce.app.estimating.forest_plot import paint_forest, panels_of
 from transduce.app.estimating.questions import read_question
+from transduce.app.report.figures import WIDTH
 
 
 @pytest.fixture
@@ -56,3 +59,21 @@ def test_each_slope_has_an_axis_of_its_own():
     panels = panels_of(column, answer_questions(column, asked))
     names = [list(panel.frame.index) for panel in panels]
     assert names == [["all"], ["size"], ["region = south"], ["region = west"]]
+
+
+@pytest.mark.parametrize("days", [3, 20, 100, 400, 4000])
+def test_dates_at_the_ticks_of_a_narrow_plot_do_not_touch(days):
+    """At the width of a report they were printed over each other."""
+    start = pd.Timestamp("2024-02-27")
+    numbers = frame_of(1.0, 3.0, "exact").drop(columns="kind")
+    frame = numbers.apply(lambda column: start + pd.to_timedelta(days * column, unit="D"))
+    figure, ax = plt.subplots(figsize=(WIDTH, 1.6), layout="constrained")
+    paint_forest(ax, frame.assign(kind="exact"), "mean of discharged")
+    figure.canvas.draw()
+    low, high = ax.get_xlim()
+    ticks = zip(ax.get_xticks(), ax.get_xticklabels(), strict=True)
+    boxes = [text.get_window_extent() for place, text in ticks if low <= place <= high]
+    plt.close(figure)
+    assert len(boxes) >= 2
+    for left, right in pairwise(sorted(boxes, key=lambda box: box.x0)):
+        assert left.x1 < right.x0

@@ -208,6 +208,8 @@ def show_result(
 
 def _about_filled(result: FillResult) -> str:
     """Return how many cells were filled, and how."""
+    from transduce.app.filling.plan import is_blended
+
     counts = result.seen.count_rows(result.answer)
     source = ""
     name = result.seen.source.name
@@ -219,6 +221,8 @@ def _about_filled(result: FillResult) -> str:
     how = f"a blend of {', '.join(names)}"
     if len(names) == 1:
         how = names.iloc[0]
+        if is_blended(result.options):
+            how = f"a blend, in which {how} alone counts"
     return (
         f"{source}{counts.unlabelled:,} of {counts.rows:,} cells of '{target}' filled "
         f"({result.labels.kind}, {how})."

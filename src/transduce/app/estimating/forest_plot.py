@@ -43,6 +43,8 @@ def paint_forest(
 
     An end that is infinite is drawn as an arrow.
     """
+    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+
     places = np.arange(len(frame))[::-1].astype(float)
     factor = 100.0 if is_share else 1.0
     estimates = _numbers(frame["estimate"], factor)
@@ -73,7 +75,11 @@ def paint_forest(
         ax.locator_params(axis="x", nbins=6)
         ax.xaxis.set_major_formatter("{x:,g}")
     else:
-        ax.xaxis_date()
+        # A report is as narrow as a phone, where more dates would run into each other.
+        dates = AutoDateLocator(minticks=3, maxticks=5)  # type: ignore[no-untyped-call]
+        ax.xaxis.set_major_locator(dates)
+        formatter = ConciseDateFormatter(dates)  # type: ignore[no-untyped-call]
+        ax.xaxis.set_major_formatter(formatter)
     ax.grid(axis="x", color="#e3e8eb", linewidth=0.7)
     ax.set_axisbelow(True)
     ax.tick_params(axis="y", length=0)
