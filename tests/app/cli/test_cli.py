@@ -9,6 +9,7 @@ import runpy
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -23,8 +24,9 @@ from transduce.app.cli.terminal import Bars, progress_bars, tell
 from transduce.app.tables import delimited
 from transduce.app.tables import files as tables
 from transduce.app.tables.new_columns import rounded
-from transduce.core.computing import show_progress, stage
+from transduce.core.computing import announce_forecast, show_progress, stage
 from transduce.datasets import load_houses
+from transduce.methods.confidence_machine import residual_lines
 
 ROOT = Path(__file__).parents[3]
 PROGRAM = [sys.executable, "-m", "transduce"]
@@ -475,6 +477,19 @@ def test_bars_begin_again_and_break_off(capsys):
     assert "broken off" in capsys.readouterr().err
     with progress_bars(quiet=True), show_progress(lambda *_: None), stage("work"):
         pass
+
+
+def test_the_first_run_says_that_it_compiles(tmp_path, monkeypatch, capsys):
+    for folder, compiled in [(None, False), (tmp_path, False), (tmp_path, True)]:
+        if compiled:
+            (tmp_path / "loop.nbi").touch()
+        stats = SimpleNamespace(cache_path=folder)
+        monkeypatch.setattr(residual_lines, "row_lines", SimpleNamespace(stats=stats))
+        with progress_bars(quiet=False):
+            announce_forecast(3.0)
+        said = capsys.readouterr().err
+        assert "The fit will take about 3 s." in said
+        assert ("compiles its loops" in " ".join(said.split())) != compiled
 
 
 # ------------------------------------------------------------------------------------------- what a newcomer meets

@@ -14,6 +14,7 @@ import textwrap
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -85,7 +86,18 @@ class Bars:
 
     def show_forecast(self, forecast: Forecast) -> None:
         """Say above the bars how long the fit will take."""
-        self._progress.console.print(f"The fit will take about {forecast.seconds:,.0f} s.")
+        text = f"The fit will take about {forecast.seconds:,.0f} s."
+        if not loops_were_compiled():
+            text += " This run also compiles its loops, which can take a minute."
+        self._progress.console.print(text)
+
+
+def loops_were_compiled() -> bool:
+    """Return whether an earlier run has kept compiled loops where this one looks for them."""
+    from transduce.methods.confidence_machine.residual_lines import row_lines
+
+    folder = row_lines.stats.cache_path  # None where nothing can be kept
+    return folder is not None and any(Path(folder).glob("*.nbi"))
 
 
 @contextmanager
