@@ -37,13 +37,17 @@ def read_goal(
     tolerance: Any,
     label: Any,
     correct: Any,
+    ranges: Array | None = None,
 ) -> Goal:
     """Return what is to be picked, or raise a ValueError that says what to correct."""
     bounds: dict[str, Any] = {"above": above, "below": below}
     bounds = {name: value for name, value in bounds.items() if value is not None}
     _check_goal(table.classes is None, bounds, tolerance, label, correct)
+    if ranges is None and table.classes is None:
+        ranges = np.column_stack([table.labels, table.labels])
     if bounds:
-        return _goal_between(table, bounds)
+        assert ranges is not None
+        return _goal_between(table, bounds, ranges)
     labels = table.labels
     if label is None:
         predicted = table.calibration.values
@@ -52,7 +56,8 @@ def read_goal(
             met = labels == predicted
         else:
             mistake = f"prediction is off by more than {tolerance:g}"
-            met = np.abs(labels - predicted) <= tolerance
+            assert ranges is not None
+            met = _furthest_off(ranges, predicted) <= tolerance
         of_unlabelled = -_unsure(table, table.unlabelled)
         of_calibration = -_unsure(table, table.calibration)
         return Goal(mistake, of_unlabelled, of_calibration, met)
@@ -67,7 +72,12 @@ def read_goal(
     return Goal(f"class is not {quoted(label)}", of_unlabelled, of_calibration, labels == code)
 
 
-def _goal_between(table: CalibratedTable, bounds: dict[str, Any]) -> Goal:
+def _furthest_off(ranges: Array, predicted: AnyArray) -> Array:
+    """Return how far off predictions (c,) are at most of labels in ranges (c, 2)."""
+    return np.asarray(np.abs(ranges - np.asarray(predicted, dtype=float)[:, None]).max(axis=1))
+
+
+def _goal_between(table: CalibratedTable, bounds: dict[str, Any], ranges: Array) -> Goal:
     """Return the goal of numbers above one bound, below another, or both."""
     not_met = " or ".join(f"not {name} {value:g}" for name, value in bounds.items())
     low = float(bounds.get("above", -np.inf))
@@ -77,7 +87,9 @@ def _goal_between(table: CalibratedTable, bounds: dict[str, Any]) -> Goal:
         inside = np.minimum(reply.values - low, high - reply.values)
         return inside / table.scoring.measure(reply)
 
-    met = (table.labels > low) & (table.labels < high)
+    # A label such as "<60" is met only where all that it may be is.
+    met = (ranges[:, 0] > low) | np.isneginf(low)
+    met &= (ranges[:, 1] < high) | np.isposinf(high)
     with np.errstate(invalid="ignore"):  # infinite where there is no prediction
         return Goal(f"label is {not_met}", looks(table.unlabelled), looks(table.calibration), met)
 
@@ -121,7 +133,11 @@ def _unsure(table: CalibratedTable, reply: RawPrediction) -> Array:
 
 
 def select_rows(
-    table: CalibratedTable, answer: Answer, goal: Goal, false_discovery: Any
+    table: CalibratedTable,
+    answer: Answer,
+    goal: Goal,
+    false_discovery: Any,
+    ranges: Array | None = None,
 ) -> Selection:
     """Return the unlabelled rows that are picked, and what is guaranteed of them.
 
@@ -151,7 +167,7 @@ def select_rows(
         guarantee=_guarantee(table, goal.mistake, bound),
         index=None if answer.index is None else answer.index[picked],
         answers=values,
-        judged=Judged.of(table),
+        judged=Judged.of(table, ranges),
     )
 
 
@@ -190,7 +206,7 @@ class Judged:
     of_known: tuple[Array, ...]
 
     @classmethod
-    def of(cls, table: CalibratedTable) -> Judged:
+    def of(cls, table: CalibratedTable, ranges: Array | None = None) -> Judged:
         """Return what the calibration labels of a table show.
 
         A wrong class is off by 1, a row that was drawn and has no label infinitely.
@@ -199,7 +215,9 @@ class Judged:
         values = np.asarray(table.unlabelled.values, dtype=float)
         known = table.calibration.given
         empty = table.unlabelled.given & ~table.covered
-        off = np.abs(np.asarray(table.labels - table.calibration.values, dtype=float)[known])
+        if ranges is None:
+            ranges = np.column_stack([table.labels, table.labels])
+        off = _furthest_off(ranges, table.calibration.values)[known]
         if table.classes is not None:
             off = (off > 0).astype(float)
         of_calibration = _unsure(table, table.calibration)[known]

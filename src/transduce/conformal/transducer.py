@@ -9,6 +9,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Literal, Self
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 from sklearn.base import is_classifier, is_regressor
 from sklearn.utils import get_tags
@@ -607,6 +608,7 @@ class ConformalTransducer(Transducer):
         label: Any = None,
         correct: bool = False,
         false_discovery: float = 0.1,
+        ranges: npt.ArrayLike | None = None,
     ) -> Selection:
         """Pick unlabelled rows whose label is a wanted one.
 
@@ -625,6 +627,10 @@ class ConformalTransducer(Transducer):
         false_discovery : float, default=0.1
             Bound on the false discovery rate: the expected share of wrong ones among the rows
             picked.
+        ranges : array-like of shape (n, 2), optional
+            Numbers: the least and the greatest number that each label of the fit may be, where
+            some are limits such as "<0.5". Such a label is a wanted one only if all that it may
+            be is.
 
         Returns
         -------
@@ -634,6 +640,9 @@ class ConformalTransducer(Transducer):
         """
         check_is_fitted(self)
         table = self._fit.table
+        known = None
+        if ranges is not None:
+            known = np.asarray(ranges, dtype=float)[self.calibration_rows_]
         goal = read_goal(
             table,
             above=above,
@@ -641,8 +650,9 @@ class ConformalTransducer(Transducer):
             tolerance=tolerance,
             label=label,
             correct=correct,
+            ranges=known,
         )
-        return select_rows(table, self.answer_, goal, false_discovery)
+        return select_rows(table, self.answer_, goal, false_discovery, known)
 
     # ---- prediction
 

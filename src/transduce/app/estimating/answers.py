@@ -12,19 +12,19 @@ from scipy.special import expit, logit
 from scipy.stats import norm
 
 from transduce import population
+from transduce.app.estimating import censored
 from transduce.app.estimating.groups import (
     Groups,
     read_groups,
     read_outcome,
     read_regressors,
 )
-from transduce.app.estimating.notes import add_notes, rows_of_line
+from transduce.app.estimating.notes import TOO_FEW, add_notes, rows_of_line
 from transduce.app.estimating.predicted import PredictedColumn
 from transduce.app.estimating.questions import Question, read_question
 from transduce.app.tables.amounts import with_plain_signs
 from transduce.app.tables.numbers import spelling_key
 from transduce.core.checks import check_share, is_number
-from transduce.core.types import AnyArray, Array
 from transduce.core.words import OptionError, quoted
 from transduce.population.audit import share_of_class
 from transduce.population.lines import labels_for_half_width, labels_for_width
@@ -187,7 +187,28 @@ def _answer(column: PredictedColumn, question: Question, level: float) -> Answer
         frame["kind"] = frame["kind"].replace("exact", "approximate")
     frame = _within_limits(column, question, frame)
     frame = add_notes(frame, column, question, groups, level)
+    frame = _note_limits(frame, column, question, groups)
     return Answered(question, _as_dates(column, question, frame), level)
+
+
+def _note_limits(
+    frame: pd.DataFrame, column: PredictedColumn, question: Question, groups: Groups | None
+) -> pd.DataFrame:
+    """Return estimates with a note where labels that are limits leave a question open."""
+    if question.what not in ("share", "quantile") or not column.target.censored.any():
+        return frame
+    notes = []
+    for name, line in frame.iterrows():
+        rows = rows_of_line(name, question, groups, len(column.target.missing))
+        if question.what == "quantile":
+            note = censored.note_on_quantile(column, line, rows)
+        else:
+            above = read_limit(column, question.above)
+            below = read_limit(column, question.below)
+            note = censored.note_on_share(column, above, below, rows)
+        has_reason = line["kind"] == "none" and line["note"] != TOO_FEW
+        notes.append(line["note"] if has_reason or not note else note)
+    return frame.assign(note=notes)
 
 
 def _is_estimated(column: PredictedColumn) -> bool:
@@ -225,10 +246,10 @@ def _check_suits(column: PredictedColumn, question: Question) -> None:
     moments = column.target.spelling.moments
     if moments is not None and moments.dates and question.what == "total":
         raise OptionError("Dates have no total: ask for the mean or the median.")
-    limits = column.target.limits
-    if limits.number and question.what not in ("share", "quantile"):
+    n_limits = max(column.target.limits.number, int(np.sum(column.target.censored)))
+    if n_limits and question.what not in ("share", "quantile"):
         raise ValueError(
-            f"{limits.number} labels are detection limits, such as <0.5, and what is below them "
+            f"{n_limits} labels are detection limits, such as <0.5, and what is below them "
             "is not known: ask for the median, or for the share above the largest limit."
         )
 
@@ -258,13 +279,11 @@ def _estimate(
     if question.what == "difference":
         return _differences(column, question, groups, how)
     if question.what == "share":
-        values, predictions, asked = _share_of(column, question)
-        frame = population.estimate_share(values, predictions, by=by, **asked, **how)
+        frame = _share(column, question, {"by": by, **how})
         if column.has_exact_shares:
             frame = _exact_shares(column, question, groups, level, frame)
     elif question.what == "quantile":
-        q = float(question.of)
-        frame = population.estimate_quantile(column.numbers, column.predictions, q=q, by=by, **how)
+        frame = censored.estimate_quantile(column, float(question.of), {"by": by, **how})
     else:
         functions = {"mean": population.estimate_mean, "total": population.estimate_total}
         estimate = functions[question.what]
@@ -274,16 +293,15 @@ def _estimate(
     return frame.reindex(groups.named_at(column.asked)).rename_axis(question.by)
 
 
-def _share_of(
-    column: PredictedColumn, question: Question
-) -> tuple[AnyArray, Array | None, dict[str, Any]]:
-    """Return values, predictions and what is asked of them for a share."""
-    if not column.is_numeric:
-        label = find_class(column, question.of)
-        return column.indicator(label), column.probabilities(label), {"of": 1.0}
-    above = read_limit(column, question.above)
-    below = read_limit(column, question.below)
-    return column.numbers, column.predictions, {"above": above, "below": below}
+def _share(column: PredictedColumn, question: Question, how: dict[str, Any]) -> pd.DataFrame:
+    """Return the share of a class, or of the rows between limits."""
+    if column.is_numeric:
+        above = read_limit(column, question.above)
+        below = read_limit(column, question.below)
+        return censored.estimate_share(column, above, below, how)
+    label = find_class(column, question.of)
+    indicator = column.indicator(label)
+    return population.estimate_share(indicator, column.probabilities(label), of=1.0, **how)
 
 
 def _exact_shares(

@@ -24,6 +24,12 @@ def draw_columns(column: PredictedColumn, n_draws: int, seed: int) -> pd.DataFra
     Schenker 1986), so that draws differ also by what the labels leave open.
     """
     check_whole("n", n_draws, least=1, most=MOST_DRAWS)
+    n_limits = int(np.sum(column.target.censored))
+    if n_limits:
+        raise ValueError(
+            f"{n_limits} labels are detection limits, such as <0.5: no column can be completed "
+            "with them, since what is below them is not known. Ask for a share or a quantile."
+        )
     rng = np.random.default_rng(seed)
     draws = [_as_written(column, _draw_column(column, rng)) for _ in range(n_draws)]
     names = pd.RangeIndex(n_draws, name="draw")

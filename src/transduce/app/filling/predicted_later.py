@@ -37,7 +37,12 @@ def predict_later(fitted: FittedFill, frame: pd.DataFrame) -> PredictedColumn:
     n_later = len(later.missing)
     n_kept = len(kept.missing)
     missing = np.concatenate([later.missing, kept.missing])
-    target = replace(later, labels=np.concatenate([later.labels, kept.labels]), missing=missing)
+    target = replace(
+        later,
+        labels=np.concatenate([later.labels, kept.labels]),
+        missing=missing,
+        sides=np.concatenate([later.all_sides, kept.all_sides]),
+    )
     classes = fitted.outside.table.classes
     unlabelled = np.flatnonzero(later.missing)
     answer = fitted.raw_answer(frame.iloc[unlabelled], unlabelled)

@@ -61,6 +61,7 @@ class PredictedPart:
     """The labels of a part, and predictions at its unlabelled rows."""
 
     labels: AnyArray
+    sides: AnyArray  # of labels that are limits
     missing: Mask
     predictions: Array  # (m,) or (m, n_classes) at unlabelled rows
 
@@ -76,7 +77,8 @@ def predict_parts(
     parts = source.each("estimates", _predict_part, [fitted.for_parts()] * len(source.parts))
     labels = np.concatenate([part.labels for part in parts])
     missing = np.concatenate([part.missing for part in parts])
-    target = replace(result.labels, labels=labels, missing=missing)
+    sides = np.concatenate([part.sides for part in parts])
+    target = replace(result.labels, labels=labels, missing=missing, sides=sides)
     starts = np.append(0, np.cumsum([len(part.missing) for part in parts]))
     classes = fitted.outside.table.classes
     unlabelled = np.concatenate([part.predictions for part in parts])
@@ -135,6 +137,7 @@ def _predict_visible(
 def _predict_part(fitted: FittedFill, frames: Iterable[pd.DataFrame]) -> PredictedPart:
     """Return the labels of a part, and predictions at its unlabelled rows."""
     labels = []
+    sides = []
     missing = []
     predictions = []
     classes = fitted.outside.table.classes
@@ -144,10 +147,12 @@ def _predict_part(fitted: FittedFill, frames: Iterable[pd.DataFrame]) -> Predict
         rows = np.flatnonzero(target.missing)
         answer = fitted.raw_answer(cleaned.iloc[rows], rows)
         labels.append(target.labels)
+        sides.append(target.all_sides)
         missing.append(target.missing)
         predictions.append(numbers_of_answer(answer, classes))
     return PredictedPart(
         np.concatenate(labels),
+        np.concatenate(sides),
         np.concatenate(missing),
         np.concatenate(predictions),
     )

@@ -43,7 +43,7 @@ from transduce.core.answer import N_PREVIEWED, Answer, Regions, level_name
 from transduce.core.checks import check_whole
 from transduce.core.computing import stage
 from transduce.core.guarantee import Guarantee
-from transduce.core.types import AnyArray, ColumnName, OptionValues
+from transduce.core.types import AnyArray, Array, ColumnName, OptionValues
 from transduce.core.words import option
 
 if TYPE_CHECKING:
@@ -777,11 +777,27 @@ class FillResult(Generic[Frame]):
                 "Rows are selected by labels that were held out, and none was: fill with "
                 f"{option('guarantee', 'column')}."
             )
-        picked: Selection = self.model.select(false_discovery=false_discovery, **wanted)
+        picked: Selection = self.model.select(
+            false_discovery=false_discovery, ranges=self.ranges_in_fit, **wanted
+        )
         rows = self.seen.places_of(picked.rows)
         order = np.argsort(rows)
         index = None if picked.index is None else picked.index[order]
         return replace(picked, rows=rows[order], values=picked.values[order], index=index)
+
+    @property
+    def ranges_in_fit(self) -> Array | None:
+        """The least and the greatest number that each label of the fit may be, shape (n, 2).
+
+        None if no label is a limit, such as "<0.5".
+        """
+        labels = self.fit.target
+        if not labels.censored.any():
+            return None
+        ranges = np.column_stack(labels.bounds)
+        if self.fit.offset is not None:
+            ranges = ranges - self.fit.offset[:, None]
+        return ranges
 
     # ------------------------------------------------------------------------------ the report
 

@@ -79,7 +79,8 @@ def _read_extremes(labels: Target, scans: list[PartScan]) -> Target:
     numbers = numbers[np.isfinite(numbers)]
     if len(numbers):
         numbers = np.array([numbers.min(), numbers.max()])
-    return replace(labels_of_table, labels=numbers, missing=np.zeros(len(numbers), dtype=bool))
+    none_missing = np.zeros(len(numbers), dtype=bool)
+    return replace(labels_of_table, labels=numbers, missing=none_missing, sides=None)
 
 
 def _labels_of_sample(

@@ -647,7 +647,8 @@ def _trust(result: FillResult, part: Path) -> tuple[JsonObject, JsonObject]:
     estimator = result.fit.model.estimator
     numbers = result.task == "regression"
     if numbers:
-        picked = estimator.select(tolerance=1.0, false_discovery=0.5)
+        ranges = result.ranges_in_fit
+        picked = estimator.select(tolerance=1.0, false_discovery=0.5, ranges=ranges)
     else:
         picked = estimator.select(correct=True, false_discovery=0.5)
     if picked.guarantee.kind == "none":

@@ -30,6 +30,11 @@ MOST_LISTED = 6  # classes that are listed with their counts
 MOST_CODES = 10  # different whole numbers that may be codes of classes
 FEWEST_OF_A_CODE = 2.0  # labels, on average
 NO_LIMITS = Limits()
+# On which side of a limit the label lies: "<0.5", "<=0.5", ">0.5" and ">=0.5".
+BELOW = -1
+AT_MOST = -2
+ABOVE = 1
+AT_LEAST = 2
 LEARNT = (
     "label is a detection limit: the fit takes the limit for its value, and intervals that reach "
     "it are open there",
@@ -83,6 +88,7 @@ class Target:
     limits: Limits = NO_LIMITS  # labels that are limits, such as "<0.5"
     decisive: float | None = None  # the one label that decided the task, if it was guessed
     spelling: Spelling = PLAIN
+    sides: AnyArray | None = None  # (n,) as `sides_of_cells` gives them; None without a limit
 
     @property
     def known(self) -> AnyArray:
@@ -103,9 +109,42 @@ class Target:
         """How many labels there are."""
         return int((~self.missing).sum())
 
+    @property
+    def all_sides(self) -> AnyArray:
+        """On which side of its number each label lies, shape (n,), also without a limit."""
+        if self.sides is None:
+            return np.zeros(len(self.labels), dtype=int)
+        return self.sides
+
+    @property
+    def censored(self) -> Mask:
+        """Rows whose label is a limit, such as "<0.5", shape (n,)."""
+        return ~self.missing & (self.all_sides != 0)
+
+    @property
+    def bounds(self) -> tuple[Array, Array]:
+        """The least and the greatest number that each label may be, each of shape (n,).
+
+        Both are the label itself unless it is a limit; NaN where it is missing.
+        """
+        values = np.where(self.missing, np.nan, self.labels).astype(float)
+        least = values.copy()
+        most = values.copy()
+        if self.sides is not None:
+            least[self.sides < 0] = -np.inf
+            most[self.sides > 0] = np.inf
+            below = self.sides == BELOW
+            most[below] = np.nextafter(values[below], -np.inf)
+            above = self.sides == ABOVE
+            least[above] = np.nextafter(values[above], np.inf)
+            least[self.missing] = np.nan
+            most[self.missing] = np.nan
+        return least, most
+
     def at(self, rows: AnyArray) -> Target:
         """Return the labels of some rows."""
-        return replace(self, labels=self.labels[rows], missing=self.missing[rows])
+        sides = None if self.sides is None else self.sides[rows]
+        return replace(self, labels=self.labels[rows], missing=self.missing[rows], sides=sides)
 
     def read(self, frame: pd.DataFrame) -> Target:
         """Return the labels of other rows, read as these were.
@@ -119,7 +158,10 @@ class Target:
             marked = np.isin(labels.astype(float), self.spelling.marks)
             labels = np.where(marked, np.nan, labels)
             missing = missing | marked
-        return replace(self, labels=labels, missing=missing, notes=[])
+        sides = None
+        if self.task == "regression" and self.spelling.moments is None:
+            sides = sides_of_cells(column.mask(missing, None), self.spelling)
+        return replace(self, labels=labels, missing=missing, notes=[], sides=sides)
 
     def _read_labels(self, column: pd.Series, missing: Mask) -> AnyArray:
         """Return the labels of a column (n,), missing where `missing` (n,) says so."""
@@ -398,7 +440,12 @@ def _number_target(
         )
     values = _numbers(name, labels, missing)
     limits = limits_in(limit_texts(column), spelling)
-    return Target(name, values, missing, "regression", notes, limits, spelling=spelling)
+    sides = None
+    if parsed is not None and parsed.side.any():
+        sides = sides_of_cells(column.mask(missing, None), spelling)
+    return Target(
+        name, values, missing, "regression", notes, limits, spelling=spelling, sides=sides
+    )
 
 
 def _class_target(
@@ -784,6 +831,29 @@ def limit_texts(column: pd.Series) -> Counter[str]:
         return Counter()
     counts = Counter(cell.strip() for cell in column.tolist() if isinstance(cell, str))
     return Counter({text: n for text, n in counts.items() if numbers.LIMIT.fullmatch(text)})
+
+
+def sides_of_cells(column: pd.Series, spelling: Spelling = PLAIN) -> AnyArray | None:
+    """Return on which side of its number each label lies, shape (n,); None if all are numbers.
+
+    It is BELOW or AT_MOST, ABOVE or AT_LEAST; 0 where the label is the number itself.
+    """
+    if pd.api.types.is_numeric_dtype(column) or column.isna().all():
+        return None
+    _values, sides = numbers.read_cells(
+        column,
+        spelling.decimal,
+        spelling.unit,
+        spelling.anywhere,
+        minus_behind=spelling.minus_behind,
+    )
+    if not sides.any():
+        return None
+    rows = np.flatnonzero(sides)
+    codes, texts = pd.factorize(column.iloc[rows].astype(str))
+    includes = np.array([numbers.INCLUDING.search(text) is not None for text in texts])
+    sides[rows[includes[codes]]] *= 2
+    return sides
 
 
 def extreme_cells(column: pd.Series, missing: Mask) -> list[Any]:

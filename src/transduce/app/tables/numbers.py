@@ -79,6 +79,8 @@ LIMIT = re.compile(
     rf"(?P<sign><=|>=|=<|=>|[<>≤≥‹›]|(?i:{_LESS}|{_MORE})(?=\s))\s*(?P<rest>[^<>]*\d[^<>]*)"
 )
 _ABOVE = re.compile(rf"(?i:>=|=>|[>≥›]|{_MORE})")
+# The limit itself is possible: "<=0.5" and "&ge; 20", but not "<0.5".
+INCLUDING = re.compile(r"[=≤≥＝]|&(le|ge);")
 _MARK = re.compile(
     r"(?P<number>.*?[\d.,%])(\s*([*†‡§¶#°ªº¹²³⁴-⁹]+|\^\w{1,2}|\[\w{1,3}\]|(±|\+/?-)\s*[\d.,]+"
     r"|\(?!{1,3}\)?|\((\*|HH?|LL?)\))"
