@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from transduce.app.tables import numbers
+from transduce.app.tables.month_names import ENGLISH, in_english
 from transduce.core.types import AnyArray, ColumnName
 from transduce.core.words import counted, listed_numbers, quoted
 
@@ -21,13 +22,18 @@ MOST_CONTRADICTING = 3  # rows of a column that may have been corrected by hand
 FEWEST_LETTERS = 4  # of a text that is compared by its plain letters alone
 LONGEST_CELL = 32_000  # letters, of which a cell of a workbook holds little more
 FIRST_SHORTENED = 1e11  # whole numbers that spreadsheets write as 1.23457E+11
-DAY_ZERO = datetime.date(1899, 12, 30)  # from which spreadsheets count days
+KEPT_DIGITS = 15  # of a whole number in a spreadsheet
+LONGEST_DATE = 40  # letters
+DAY_ZERO = datetime.datetime(1899, 12, 30)  # from which spreadsheets count days
+MINUTE = datetime.timedelta(minutes=1)
 FAILED = re.compile(r"#+|\?+|#[a-z/0]+[?!]?", re.IGNORECASE)  # what a spreadsheet could not show
 DATE = re.compile(
     r"(?P<first>\d{1,4})[-/.](?P<second>\d{1,2})[-/.](?P<third>\d{1,4})"
     r"(?:[ t](?P<hour>\d{1,2}):(?P<minute>\d{2})\S*)?",
     re.IGNORECASE,
 )
+CLOCK = re.compile(r"(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::\d{2}(?:\.\d+)?)?(?P<half> ?[ap]m)?")
+PARTS_OF_DATE = re.compile(r"\d+|[A-Za-z]+")
 
 
 class ColumnChange(NamedTuple):
@@ -186,8 +192,11 @@ def _are_equal_numbers(stored: float, listed: float) -> bool:
     if stored == listed:
         return True
     if min(abs(stored), abs(listed)) >= FIRST_SHORTENED:
-        shortened = float(f"{stored:.5e}")
-        return listed in (shortened, float(f"{stored:.14e}")) or stored == float(f"{listed:.14e}")
+        if listed == float(f"{stored:.5e}"):
+            return True
+        unit = 10 ** (len(str(abs(int(stored)))) - KEPT_DIGITS)
+        # Further digits are zeros, whether rounded or cut off.
+        return unit > 1 and abs(stored - listed) < 1.1 * unit
     if f"{stored:.9g}" == f"{listed:.9g}" and stored != round(stored):
         return True
     if stored == round(stored):
@@ -209,7 +218,10 @@ def _are_same_day(text: str, other: str) -> bool:
 
 def _moments(text: str) -> set[datetime.datetime]:
     """Return the moments that a text can be: 03.04.2024 is a day of April, or of March."""
-    match = DATE.fullmatch(text)
+    clock = CLOCK.fullmatch(text)
+    if clock is not None:
+        return _times(clock)
+    match = DATE.fullmatch(_month_as_number(text))
     if match is None:
         return set()
     first = match["first"]
@@ -232,10 +244,36 @@ def _moments(text: str) -> set[datetime.datetime]:
     return moments
 
 
-def _serial_moments(text: str) -> set[datetime.datetime]:
-    """Return the day that a number is in a spreadsheet."""
-    number = _number(text)
-    if number is None or not 1.0 <= number <= 100_000.0:
+def _times(clock: re.Match[str]) -> set[datetime.datetime]:
+    """Return a time of day, as one of day zero."""
+    hour = int(clock["hour"])
+    if clock["half"]:
+        hour = hour % 12 + 12 * clock["half"].endswith("pm")
+    if hour > 23 or int(clock["minute"]) > 59:
         return set()
-    day = DAY_ZERO + datetime.timedelta(days=int(number))
-    return {datetime.datetime.combine(day, datetime.time())}
+    return {DAY_ZERO.replace(hour=hour, minute=int(clock["minute"]))}
+
+
+def _month_as_number(text: str) -> str:
+    """Return a date such as "30 jan 2024" with its month as a number; other texts as they are."""
+    if len(text) > LONGEST_DATE or not any(letter.isdecimal() for letter in text):
+        return text
+    parts = PARTS_OF_DATE.findall(in_english(pd.Series([text])).iloc[0])
+    words = [part for part in parts if part in ENGLISH]
+    digits = [part for part in parts if part.isdecimal()]
+    if len(parts) != 3 or len(words) != 1 or len(digits) != 2:
+        return text
+    month = ENGLISH.index(words[0]) + 1
+    day, year = digits
+    if len(day) == 4:
+        day, year = digits[::-1]
+    return f"{day}.{month}.{year}"
+
+
+def _serial_moments(text: str) -> set[datetime.datetime]:
+    """Return the moment that a number is in a spreadsheet, its seconds left out or rounded."""
+    number = _number(text)
+    if number is None or not 0.0 <= number <= 100_000.0:
+        return set()
+    minutes = number * 24 * 60
+    return {DAY_ZERO + MINUTE * math.floor(minutes + 1e-6), DAY_ZERO + MINUTE * round(minutes)}
