@@ -573,3 +573,45 @@ def test_nothing_is_told_of_parts_that_add_up():
     by_site = audit(checked_by_class((40, 40)), "gold", "llm", by="site", suspects=0)
     wrong = by_site.audits["site"].wrong.drop(index="all rows")
     assert wrong["estimate"].sum() == pytest.approx(result.wrong["estimate"])
+
+
+class TestLimits:
+    """Checks such as "<0.5" make a prediction wrong only where they decide it."""
+
+    def table(self, check):
+        numbers = np.linspace(0.2, 2.0, 100)
+        found = [f"{number + 0.3 * (-1) ** row:.3f}" for row, number in enumerate(numbers)]
+        checks = np.array(found, dtype=object)
+        checks[60:] = None
+        checks[0] = check
+        predicted = np.append(0.3, numbers[1:])
+        return pd.DataFrame({"predicted": predicted, "found": checks})
+
+    def audit(self, frame, tolerance=0.4):
+        return audit(frame, "found", predictions="predicted", tolerance=tolerance)
+
+    @pytest.mark.parametrize("check", ["<0.5", "<=0.4", ">0.1", "below 0.3"])
+    def test_an_open_check_counts_as_wrong_in_the_bound_only(self, check):
+        right = self.audit(self.table("0.300"))
+        wrong = self.audit(self.table("3.000"))
+        limit = self.audit(self.table(check))
+        line = limit.whole.wrong.iloc[0]
+        assert line["n_wrong"] == right.whole.wrong.iloc[0]["n_wrong"] == 0
+        assert line["n_doubtful"] == 1
+        assert line["at_most"] >= wrong.whole.wrong.iloc[0]["at_most"] - 1
+        assert any("is a limit" in note for note in limit.notes)
+        assert limit.mean is None or limit.mean["kind"].iloc[0] == "none"
+
+    @pytest.mark.parametrize("check", [">0.9", "<-0.4", "above 1", "≥ 0.8"])
+    def test_a_check_that_surely_makes_it_wrong_counts_as_wrong(self, check):
+        limit = self.audit(self.table(check))
+        assert limit.whole.wrong.iloc[0]["n_wrong"] == 1
+        assert not any("is a limit" in note for note in limit.notes)
+        assert limit.mean is None
+        assert limit.as_json()
+
+    def test_checks_that_decide_nothing_are_refused(self):
+        frame = self.table("<0.5")
+        frame["found"] = np.where(frame["found"].notna(), "<5", None)
+        with pytest.raises(ValueError, match="Every check is a limit"):
+            self.audit(frame)

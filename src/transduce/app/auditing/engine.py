@@ -307,10 +307,13 @@ def _find_seen_labels(columns: AuditColumns, others: OtherColumns) -> SeenLabels
             return None
         return others.features[is_open]
 
+    checked = columns.checked
+    if columns.numeric:  # a limit that makes a prediction wrong is no number to compare
+        checked = checked & np.isfinite(columns.truth)
     return find_seen_labels(
         columns.predictions[rows],
         columns.truth[rows],
-        columns.checked[rows],
+        checked[rows],
         make_features,
         numeric=columns.numeric,
     )

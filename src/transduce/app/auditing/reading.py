@@ -16,10 +16,12 @@ from transduce.app.auditing.moved_cells import are_alike, find_changes
 from transduce.app.auditing.question import AuditQuestion
 from transduce.app.tables import numbers
 from transduce.app.tables.column_names import check_columns, check_once
+from transduce.app.tables.columns import sides_of_cells
 from transduce.app.tables.nested import refuse_objects
 from transduce.app.tables.probabilities import Probabilities, as_numbers, read_probabilities
 from transduce.core.types import AnyArray, Array, ColumnName, Mask
 from transduce.core.words import counted, listed_numbers, option, quoted
+from transduce.population.audit import allowed_errors
 from transduce.population.draws import read_drawn_from, read_marks
 
 MOST_CLASSES = 50  # different whole numbers beyond which a column holds amounts, not classes
@@ -83,7 +85,7 @@ def read_audit(frame: pd.DataFrame, question: AuditQuestion) -> AuditColumns:
     check_once(frame.columns, "The table")
     notes: list[str] = []
     labels = _read_labels(frame, question, notes)
-    checked = ~np.asarray(pd.isna(labels.truth))
+    checked = ~np.asarray(pd.isna(labels.truth)) | labels.undecided
     seen = _read_seen(frame, question, notes)
     draw = _read_draw(frame, question, checked, notes)
     _refuse_unchecked(draw.drawn & checked, draw.drawn, seen, question)
@@ -110,6 +112,7 @@ class _Labels(NamedTuple):
     second: AnyArray | None
     numeric: bool
     uncertainty: Array | None
+    undecided: Mask  # rows whose check is a limit that leaves open whether the prediction is off
 
 
 def _read_labels(frame: pd.DataFrame, question: AuditQuestion, notes: list[str]) -> _Labels:
@@ -128,16 +131,61 @@ def _read_labels(frame: pd.DataFrame, question: AuditQuestion, notes: list[str])
         )
     _refuse_one_probability(predicted, truth, question)
     numeric = _holds_numbers(columns, question)
+    undecided = np.zeros(len(frame), dtype=bool)
     if numeric:
         read = [as_numbers(column) for column in columns]
+        allowed = allowed_errors(read[0], question.tolerance or 0.0, question.relative)
+        for place in range(1, len(columns)):
+            read[place], is_open = _judge_limits(columns[place], read[0], read[place], allowed)
+            if place == 1:
+                undecided = is_open
         notes += _notes_on_far_checks(read[1])
+        notes += _notes_on_undecided(read[1], undecided)
     else:
         read = _as_classes(columns, question, notes)
         notes += _names_that_differ(read[0], read[1], question)
     second = None
     if question.second is not None:
         second = read[2]
-    return _Labels(read[0], read[1], second, numeric, uncertainty)
+    return _Labels(read[0], read[1], second, numeric, uncertainty, undecided)
+
+
+def _judge_limits(
+    column: pd.Series, predicted: AnyArray, found: AnyArray, allowed: Array
+) -> tuple[AnyArray, Mask]:
+    """Return what was found (n,), and which checks are limits that leave a prediction open.
+
+    A check such as "<0.5" is infinitely far from a prediction that it surely makes wrong, and NaN
+    at another: how far off that one is cannot be known.
+    """
+    sides = sides_of_cells(column.reset_index(drop=True))
+    if sides is None:
+        return found, np.zeros(len(found), dtype=bool)
+    is_low = sides < 0
+    is_limit = sides != 0
+    beyond = np.where(is_low, predicted - found, found - predicted)
+    is_wrong = is_limit & ~(beyond <= allowed)  # also where there is no prediction
+    undecided = is_limit & ~is_wrong
+    judged = np.where(is_wrong, np.where(is_low, -np.inf, np.inf), found)
+    return np.where(undecided, np.nan, judged), undecided
+
+
+def _notes_on_undecided(found: AnyArray, undecided: Mask) -> list[str]:
+    """Return a note on checks (n,) that are limits and decide nothing."""
+    n_open = int(np.sum(undecided))
+    if not n_open:
+        return []
+    if np.isnan(found).all():
+        raise ValueError(
+            "Every check is a limit, such as <0.5, that leaves open whether the prediction is "
+            "right: check rows whose value can be measured."
+        )
+    one = "check is a limit, such as <0.5, that leaves"
+    several = "checks are limits, such as <0.5, that leave"
+    return [
+        f"{counted(n_open, one, several)} open whether the prediction is off by more than the "
+        "tolerance: the bound counts each as wrong."
+    ]
 
 
 def _read_seen(frame: pd.DataFrame, question: AuditQuestion, notes: list[str]) -> Mask:
