@@ -42,6 +42,15 @@ class TestReading:
         assert result.shares.equals(plain.shares)
         assert result.wrong.equals(plain.wrong.iloc[0])
 
+    def test_groups_that_differ_in_capitals_are_one(self, judged):
+        region = np.where(np.arange(len(judged)) % 9 == 0, "NORTH", "north")
+        table = judged.assign(region=region)
+        result = audit(table, "gold", "llm", by="region")
+        assert list(result.as_json()["by"]["region"]) == ["north"]
+        assert any(note.startswith("Groups of 'region' that differ") for note in result.notes)
+        apart = audit(table, "gold", "llm", by="region", case_sensitive=True)
+        assert sorted(apart.as_json()["by"]["region"]) == ["NORTH", "north"]
+
     def test_spellings_of_classes_are_one_in_both_columns(self, judged):
         shouted = judged.assign(gold=judged["gold"].str.upper(), llm=judged["llm"] + " ")
         result = audit(shouted, "gold", "llm")

@@ -219,6 +219,8 @@ def test_what_cannot_be_computed_is_shown(tmp_path, monkeypatch):
         ({"groups": "person"}, "fill has no option 'groups': say how the labels came about"),
         ({"within": ["sex", "region"]}, r"as in labels=Chance\(within=...\)"),
         ({"magic": 1}, "fill has no option 'magic'"),
+        ({"min": 0}, r"no option 'min': ask the result, as in fill\(...\).with_options\(minimum="),
+        ({"seed": 0}, "fill has no option 'seed': in Python it is 'random_state'"),
     ],
 )
 def test_options_that_fill_has_not(given, words):

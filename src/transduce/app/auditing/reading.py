@@ -99,7 +99,7 @@ def read_audit(frame: pd.DataFrame, question: AuditQuestion) -> AuditColumns:
         drawn_from=_rows_drawn_from(draw, checked, seen, notes),
         strata=draw.strata,
         seen=seen,
-        groups={name: _read_groups(frame, name) for name in question.by},
+        groups={name: _read_groups(frame, name, question, notes) for name in question.by},
         notes=notes,
     )
 
@@ -515,9 +515,18 @@ def _about_rows_not_drawn_from(checked: Mask, drawn_from: Mask) -> list[str]:
     ]
 
 
-def _read_groups(frame: pd.DataFrame, name: ColumnName) -> AnyArray:
-    """Return the group of each row; a ValueError says that there are too many."""
+def _read_groups(
+    frame: pd.DataFrame, name: ColumnName, question: AuditQuestion, notes: list[str]
+) -> AnyArray:
+    """Return the group of each row, spelled as most are; a ValueError says there are too many."""
     groups = class_texts(read_column(frame, name))
+    if not question.case_sensitive:
+        counts = dict(sorted(Counter(groups.tolist()).items()))
+        usual = numbers.usual_spellings(counts)
+        notes += numbers.spelling_note(name, "Groups", counts)
+        groups = np.array(
+            [usual[numbers.spelling_key(group)] for group in groups.tolist()], dtype=object
+        )
     n_groups = len(pd.unique(groups))
     if n_groups > MOST_GROUPS:
         raise ValueError(

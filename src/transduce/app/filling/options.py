@@ -32,6 +32,7 @@ from transduce.core import checks
 from transduce.core.records import changed_fields, default_fields
 from transduce.core.types import ColumnName, JsonObject, KnownTask, Labels, OptionValues, Rows, Task
 from transduce.core.words import (
+    FLAGS,
     GUARANTEES,
     TASKS,
     OptionError,
@@ -434,6 +435,11 @@ class Options:
                     if name in OF_ALL_DESIGNS:
                         example = f"Chance({name}=...)"
                     hint = f": say how the labels came about, as in labels={example}"
+                written_as = [other for other, short in FLAGS.items() if short == name]
+                if written_as and name not in OPTIONS:
+                    hint = f": ask the result, as in fill(...).with_options({written_as[0]}=...)"
+                    if written_as[0] not in QUESTIONS:
+                        hint = f": in Python it is {written_as[0]!r}"
                 raise TypeError(f"fill has no option {name!r}{hint}.")
         options = dict(given)
         lists = {"ignore", "text", "number", "limit"}
