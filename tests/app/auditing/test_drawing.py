@@ -503,6 +503,16 @@ def test_a_column_that_was_changed_on_purpose_is_left_out_of_the_list(notes):
     assert bring_back(draw, listed.drop(columns="site"), "audit")[0] == 0
 
 
+def test_a_list_may_fill_other_gaps_of_the_table(notes):
+    draw, listed = notes
+    table = pd.read_csv(draw).assign(dose="n.d.", comment=None)
+    table.to_csv(draw, index=False)
+    listed = listed.assign(dose=listed["weight"], comment="clear")
+    exit_code, said = bring_back(draw, listed, "audit")
+    assert exit_code == 0, said
+    assert "of the list" not in said
+
+
 @pytest.mark.parametrize("verb", ["audit", "estimate"])
 def test_a_check_replaces_no_mark_of_an_empty_cell(notes, verb):
     draw, listed = notes

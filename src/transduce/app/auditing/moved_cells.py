@@ -153,11 +153,11 @@ def are_alike(stored: object, listed: object) -> bool:
 
 
 def _is_blank(cell: object) -> bool:
-    """Return whether a cell says nothing: it is empty, or an error of a spreadsheet."""
+    """Return whether a cell says nothing: it is empty, such as "n.d.", or shows an error."""
     if pd.api.types.is_scalar(cell) and pd.isna(cell):
         return True
     text = _text(cell)
-    return not text or FAILED.fullmatch(text) is not None
+    return text in numbers.HOLES or FAILED.fullmatch(text) is not None
 
 
 def _text(cell: object) -> str:
