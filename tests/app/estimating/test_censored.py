@@ -202,6 +202,16 @@ def test_later_rows_know_the_limits_of_a_saved_fit(tmp_path):
         assert "question open" in fitted.estimate(later, "share above 40")["note"].iloc[0]
 
 
+def test_predictions_beside_limits_are_not_counted_by_how_far_off_they_are():
+    frame, _ = make_table("below")
+    refusal = "labels are limits, such as <0.5"
+    with pytest.raises(ValueError, match=refusal):
+        fill(frame, "biomass", guarantee="column", **SETTINGS).with_options(tolerance=5.0)
+    result = fill(frame, "biomass", guarantee="column", **SETTINGS)
+    with pytest.raises(ValueError, match=refusal):
+        result.guarantee_at(tolerance=5.0)
+
+
 def test_no_column_is_completed_with_limits():
     frame, _ = make_table("below")
     result = fill(frame, "biomass", **SETTINGS)

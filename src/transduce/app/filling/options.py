@@ -37,6 +37,7 @@ from transduce.core.words import (
     TASKS,
     OptionError,
     as_csv,
+    counted,
     flag,
     on_command_line,
     option,
@@ -620,6 +621,12 @@ class Options:
                 raise OptionError(
                     f"{option(name)} is for {here}, and these labels are {labels_are}."
                 )
+        if self.tolerance is not None and target.limits.number:
+            raise ValueError(
+                f"{counted(target.limits.number, 'label is a limit', 'labels are limits')}, such "
+                "as <0.5, of which no prediction is known to be off by so much or so little: leave "
+                f"out {option('tolerance')}."
+            )
         if self.minimum is None and self.maximum is None:
             return
         if target.spelling.moments is not None:
