@@ -247,3 +247,16 @@ def test_rows_are_selected_by_what_limits_decide(case, wanted):
         assert np.any(((least <= low) | (most >= high)) & labels.censored[held])
         wrong = (truth[picked.rows] <= low) | (truth[picked.rows] >= high)
         assert np.sum(wrong) <= 0.15 * len(wrong)
+
+
+def test_corrected_predictions_are_selected_by_how_far_off_they_are_only():
+    frame, truth = make_table("none", n_labels=200)
+    frame["guess"] = np.exp(4.2 + 0.4 * frame["size"])
+    result = fill(frame, "biomass", guarantee="column", predictions="guess", **SETTINGS)
+    assert result.fit.offset is not None
+    # Labels of that fit are errors of the predictions: all of them are below 60.
+    with pytest.raises(ValueError, match="judges by how far off they are"):
+        result.select(below=60.0)
+    picked = result.select(tolerance=60.0)
+    assert len(picked.rows)
+    assert np.mean(np.abs(truth[picked.rows] - picked.values) > 60.0) <= 0.15

@@ -777,13 +777,20 @@ class FillResult(Generic[Frame]):
                 "Rows are selected by labels that were held out, and none was: fill with "
                 f"{option('guarantee', 'column')}."
             )
+        if self.fit.offset is not None and not {"above", "below"}.isdisjoint(wanted):
+            raise ValueError(
+                "The fit corrects predictions made elsewhere, and judges by how far off they are: "
+                f"select with tolerance, or fill without {option('predictions')}, which makes "
+                "that column a feature."
+            )
         picked: Selection = self.model.select(
             false_discovery=false_discovery, ranges=self.ranges_in_fit, **wanted
         )
         rows = self.seen.places_of(picked.rows)
         order = np.argsort(rows)
         index = None if picked.index is None else picked.index[order]
-        return replace(picked, rows=rows[order], values=picked.values[order], index=index)
+        values = self.fit.add_offset(picked.values, picked.rows)
+        return replace(picked, rows=rows[order], values=values[order], index=index)
 
     @property
     def ranges_in_fit(self) -> Array | None:
