@@ -338,7 +338,7 @@ def test_without_pillow_pictures_are_refused_in_words(monkeypatch):
     monkeypatch.setattr("transduce.app.tables.pictures.Image", None)
     frame = pd.DataFrame({"photo": ["a.png", "b.png"] * 20, "size": np.arange(40.0)})
     frame["price"] = np.where(np.arange(40) < 30, frame["size"], np.nan)
-    with pytest.raises(ValueError, match=r"'photo' holds pictures.*transduce\[pictures\].*ignore="):
+    with pytest.raises(ValueError, match=r"'photo' holds pictures.*pip install pillow.*ignore="):
         fill(frame, "price")
     assert preview(b"") is None
     assert len(fill(frame, "price", ignore=["photo"]).frame) == 40

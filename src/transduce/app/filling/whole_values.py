@@ -51,7 +51,7 @@ def is_labelled_by_value(column: pd.Series, labelled: Mask) -> bool:
     """
     try:
         codes = pd.factorize(column)[0]
-    except TypeError:  # cells that cannot be hashed
+    except (TypeError, NotImplementedError):  # cells that cannot be hashed, or lists of Arrow
         return False
     known = codes >= 0
     sizes = np.bincount(codes[known])
