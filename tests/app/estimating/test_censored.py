@@ -88,6 +88,7 @@ def share_of(truth, question):
     return np.mean(truth < numbers[0])
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("predicted", [False, True])
 @pytest.mark.parametrize("case", ["below", "above", "both", "several"])
 def test_intervals_hold_the_truth(case, predicted):

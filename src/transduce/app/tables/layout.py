@@ -1100,10 +1100,14 @@ def _is_line_between(rows: Rows, place: int, data: list[int]) -> bool:
 
 def _says_again(row: Sequence[Cell], names: Sequence[Cell]) -> bool:
     """Return whether a row says the names again, or as many as there were before others joined."""
-    filled = filled_places(row)
-    if len(filled) < 2 or len(filled) < SPARSE * len(filled_places(names)):
-        return False
-    return all(place < len(names) and row[place] == names[place] for place in filled)
+    n_again = 0
+    for place, cell in enumerate(row):
+        if is_empty(cell):
+            continue
+        if place >= len(names) or cell != names[place]:
+            return False  # nearly every row ends here, at its first cell
+        n_again += 1
+    return n_again >= 2 and n_again >= SPARSE * len(filled_places(names))
 
 
 def _without_totals(rows: Rows, data: list[int], notes: list[str]) -> list[int]:
@@ -1274,17 +1278,20 @@ def _without_cells_beside(
             blocks.append([column])
     kept: list[int] = []
     for block in blocks:
-        n_cells = max(sum(_has_cell(rows[row], column) for row in data) for column in block)
-        if named and not named.intersection(block) and 2 * n_cells < len(data):
-            first = data[0]
-            while not any(_has_cell(rows[first], column) for column in block):
-                first += 1
-            notes.append(
-                f"{counted(len(block), 'column')} without a name beside the table, with cells from "
-                f"row {first + 1} on, left out: give each a name if it belongs to the table."
-            )
-        else:
+        if not named or named.intersection(block):
             kept += block
+            continue
+        n_cells = max(sum(_has_cell(rows[row], column) for row in data) for column in block)
+        if 2 * n_cells >= len(data):
+            kept += block
+            continue
+        first = data[0]
+        while not any(_has_cell(rows[first], column) for column in block):
+            first += 1
+        notes.append(
+            f"{counted(len(block), 'column')} without a name beside the table, with cells from "
+            f"row {first + 1} on, left out: give each a name if it belongs to the table."
+        )
     return kept
 
 
