@@ -1285,9 +1285,8 @@ def _without_cells_beside(
         if 2 * n_cells >= len(data):
             kept += block
             continue
-        first = data[0]
-        while not any(_has_cell(rows[first], column) for column in block):
-            first += 1
+        filled = (row for row in data if any(_has_cell(rows[row], column) for column in block))
+        first = next(filled)
         notes.append(
             f"{counted(len(block), 'column')} without a name beside the table, with cells from "
             f"row {first + 1} on, left out: give each a name if it belongs to the table."
